@@ -49,6 +49,9 @@ Kind = tuple[str, DType]
 _EASY = frozenset({-2.0, -1.0, 0.0, 1.0, 2.0})
 """Factors that are no products."""
 
+Place = tuple[str, int | None]
+"""A stage, and which of its updates; None: its definition."""
+
 Shape = int
 """What is made alike has the same one, wherever it reads."""
 
@@ -69,10 +72,15 @@ class _Counter:
     points: Mapping[str, Points]
     shapes: dict[Hashable, Shape] = field(default_factory=dict)
     of_stages: dict[tuple[str, int], Shape] = field(default_factory=dict)
-    found: dict[tuple[Kind, Shape], int] = field(default_factory=lambda: defaultdict(int))
+    found: dict[tuple[Kind, Shape], tuple[int, Place]] = field(default_factory=dict)
+    """How many, and where most of them are."""
 
     def shape(self, key: Hashable) -> Shape:
         return self.shapes.setdefault(key, len(self.shapes))
+
+    def add(self, kind: Kind, shape: Shape, number: int, place: Place) -> None:
+        if number > self.found.get((kind, shape), (0, place))[0]:
+            self.found[kind, shape] = number, place
 
     # ---- Stages ------------------------------------------------------------------------------------------
 
@@ -80,9 +88,9 @@ class _Counter:
         counted = {id(d) for d in definitions_of(stage)} if stage.name in self.points else set()
         made = [self.made(value) for value in stage.values]
         if id(stage) in counted:
-            self.count(stage.values, values_of(stage, stage, self.points[stage.name]))
+            self.count(stage.values, values_of(stage, stage, self.points[stage.name]), (stage.name, None))
         shapes = [m.shape for m in made]
-        for update in stage.updates:
+        for which, update in enumerate(stage.updates):
             self.of_stages |= {(stage.name, n): shape for n, shape in enumerate(shapes)}
             updated = [self.made(value).shape for value in update.values]
             ranges = tuple((r.low, r.high) for r in update.ranges)
@@ -91,16 +99,17 @@ class _Counter:
                 self.shape(("update", old, new, ranges, at)) for old, new in zip(shapes, updated, strict=True)
             ]
             if id(update) in counted:
-                self.update(stage, update, values_of(stage, update, self.points[stage.name]))
+                values = values_of(stage, update, self.points[stage.name])
+                self.update(stage, update, values, (stage.name, which))
         self.of_stages |= {(stage.name, n): shape for n, shape in enumerate(shapes)}
 
-    def update(self, stage: Stage, update: Update, values: Mapping[str, Positions]) -> None:
+    def update(self, stage: Stage, update: Update, values: Mapping[str, Positions], place: Place) -> None:
         """What is added up counts for each point and turn; the first one may be no sum."""
         if not (is_accumulation(stage, update) and is_associative(stage, update)):
             # Of what goes on with other values of its stage, nothing is known.
             return
         terms = [v.right for v in update.values if isinstance(v, Binary)]
-        self.count(terms, values)
+        self.count(terms, values, place)
         ranges = {r.name for r in update.ranges}
         turns = turn_count(update)
         for value, term in zip(update.values, terms, strict=True):
@@ -113,18 +122,18 @@ class _Counter:
                 continue
             still = {name: points[:1] for name, points in values.items() if name in ranges}
             points = _different(made.positions, {**kept, **still}) >> made.swapped
-            key = ("+", value.dtype), self.shape(("sum", made.shape, turns))
-            self.found[key] = max(self.found[key], points * (turns - 1))
+            shape = self.shape(("sum", made.shape, turns))
+            self.add(("+", value.dtype), shape, points * (turns - 1), place)
 
     # ---- Expressions -------------------------------------------------------------------------------------
 
-    def count(self, expressions: Sequence[Expression], values: Mapping[str, Positions]) -> None:
+    def count(self, expressions: Sequence[Expression], values: Mapping[str, Positions], place: Place) -> None:
         for node in _certain(expressions):
             kind = _kind(node)
             # What reads nothing may be known before the program runs.
             if kind is not None and (made := self.made(node)).positions:
                 number = _different(made.positions, values) >> made.swapped
-                self.found[kind, made.shape] = max(self.found[kind, made.shape], number)
+                self.add(kind, made.shape, number, place)
 
     def made(self, node: Expression) -> _Made:
         if isinstance(node, Read):
@@ -141,15 +150,19 @@ class _Counter:
         return _Made(self.shape(key), tuple(p for part in parts for p in part.positions), swapped)
 
 
-def operations(algorithm: Algorithm) -> Mapping[Kind, int]:
-    """How many there are at least."""
+def operations(algorithm: Algorithm) -> Mapping[Place, Mapping[Kind, int]]:
+    """How many there are at least, each counted at the place that has the most of those that are made alike.
+
+    What is at ROOT computes its own in its phase, whatever else is made alike: so all of them can be shared
+    out among phases.
+    """
     counter = _Counter(certain_points(algorithm))
     for stage in algorithm.stages:
         counter.stage(stage)
-    total: dict[Kind, int] = defaultdict(int)
-    for (kind, _), number in counter.found.items():
-        total[kind] += number
-    return dict(total)
+    total: dict[Place, dict[Kind, int]] = defaultdict(lambda: defaultdict(int))
+    for (kind, _), (number, place) in counter.found.items():
+        total[place][kind] += number
+    return {place: dict(kinds) for place, kinds in total.items()}
 
 
 def _kind(node: Expression) -> Kind | None:

@@ -212,9 +212,7 @@ class Domains:
         return View(self._rates, freedoms, most, vector, self.order_bits, self.has_shared_nests, overfull)
 
     def _freedom(self, place: Place, kinds: int, vector: Sequence[int]) -> Freedom:
-        sizes = 0
-        for word, offset in enumerate(place.size_offsets):
-            sizes |= vector[offset] << WORD_BITS * word
+        sizes = place.size.mask(vector)
         key = place.dimension, kinds, sizes
         if key not in self._known:
             self._known[key] = self._freedom_of(place, kinds, sizes)
@@ -225,7 +223,7 @@ class Domains:
             return bool(kinds & self.kind_bits.get(kind, 0))
 
         instruction = d.dimension.instruction
-        possible = [size for bit, size in enumerate(d.universe) if sizes >> bit & 1]
+        possible = d.size.of_mask(sizes)
         lanes = possible if may_be("VECTOR") else []
         shares = [self.share(d.dimension, n) for n in possible]
         parallel = shares if may_be("PARALLEL") else []
@@ -368,24 +366,39 @@ def _named(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Integers:
+    """Where the domain of a choice among integers lies, and those that it is of."""
+
+    cells: tuple[int, ...]
+    universe: tuple[int, ...]
+
+    @classmethod
+    def of(cls, instance: Instance, choice: str, dimension: Dimension) -> Integers:
+        universe = tuple(int(each) for each in instance.universe(choice, dimension))
+        first = instance.offset(choice, dimension)
+        words = INTEGER_WORDS if len(universe) > WORD_BITS else 1
+        return cls(tuple(range(first, first + words)), universe)
+
+    def mask(self, vector: Sequence[int]) -> int:
+        """A bit for each that is left."""
+        return sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(self.cells))
+
+    def left(self, vector: Sequence[int]) -> list[int]:
+        return self.of_mask(self.mask(vector))
+
+    def of_mask(self, mask: int) -> list[int]:
+        return [each for bit, each in enumerate(self.universe) if mask >> bit & 1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """Where the domains of a dimension lie."""
 
     dimension: Dimension
     kind_offset: int
-    size_offsets: tuple[int, ...]
-    universe: tuple[int, ...]
+    size: Integers
 
     @classmethod
     def of(cls, instance: Instance, dimension: Dimension) -> Place:
-        universe = tuple(int(size) for size in instance.universe("size", dimension))
-        first = instance.offset("size", dimension)
-        words = INTEGER_WORDS if len(universe) > WORD_BITS else 1
-        return cls(
-            dimension, instance.offset("dim_kind", dimension), tuple(range(first, first + words)), universe
-        )
-
-    def sizes(self, vector: Sequence[int]) -> list[int]:
-        """Those left."""
-        mask = sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(self.size_offsets))
-        return [size for bit, size in enumerate(self.universe) if mask >> bit & 1]
+        kind_offset = instance.offset("dim_kind", dimension)
+        return cls(dimension, kind_offset, Integers.of(instance, "size", dimension))

@@ -130,10 +130,10 @@ class _Tables:
         self._dims: dict[Dimension, int] = {}
         for place in domains.places:
             self._dims[place.dimension] = len(self._dims)
-            sizes = [self._size(place.dimension, size) for size in place.universe]
+            sizes = [self._size(place.dimension, size) for size in place.size.universe]
             at = self._append("sizes", sizes)
             self._append(
-                "dims", [(place.kind_offset, place.size_offsets[0], at, place.dimension.is_reduction, 0)]
+                "dims", [(place.kind_offset, place.size.cells[0], at, place.dimension.is_reduction, 0)]
             )
         for resource in resources:
             if isinstance(resource, Chain):
@@ -260,12 +260,12 @@ class _Tables:
 
     def _lanes(self, dims: Iterable[Dimension]) -> set[int]:
         """That a vector along one of the dimensions can have, whatever is decided."""
-        sizes = {place.dimension: place.universe for place in self.domains.places}
+        sizes = {place.dimension: place.size.universe for place in self.domains.places}
         return {1, *(size for dim in dims for size in sizes[dim])}
 
     def _shares(self, dims: Iterable[Dimension]) -> set[float]:
         """The same of the most speedups that threads can have which share one of the dimensions out."""
-        sizes = {place.dimension: place.universe for place in self.domains.places}
+        sizes = {place.dimension: place.size.universe for place in self.domains.places}
         of_some = range(2, self.rates.device.threads + 1) if self.domains.has_shared_nests else ()
         return {
             1.0,

@@ -5,12 +5,12 @@ nanoseconds that nothing undercuts which a candidate can become. What is certain
 loaded once, and outputs are stored once; between runs, caches may keep as much of both as they hold. A stage
 that is certainly at ROOT is stored, all of it, before what reads it begins: caches may keep as much as they
 hold at that moment. Arithmetic counts as far as nobody can do without (`kernels/pipeline/distinct.py`), not
-what is computed again: a window may keep it, or a compiler find that it is the same.
+what is computed again: a window may keep it, or a compiler find that it is the same. What a step at ROOT
+computes by itself has the tasks that are left for it, and vectors or warps as wide as its boxes can be.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,16 +19,15 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.pipeline.distinct import operations
 from spacedsl.kernels.pipeline.footprints import Points, certain_points, count
 from spacedsl.kernels.pipeline.work import size
-from spacedsl.search.bounds.arithmetic import Unit
 from spacedsl.search.bounds.protocol import BoundTerm
 from spacedsl.search.bounds.rates import Rates
+from spacedsl.search.bounds.shares import Arithmetic, Limits, Share, on_cpu_ns, on_gpu_ns
 from spacedsl.search.bounds.traffic import costs, least_ns
 
 
@@ -55,6 +54,8 @@ class _Roots:
 
     steps: int
     stages: tuple[_Bytes, ...]
+    shares: tuple[Share | None, ...]
+    """By step that computes; of all others, None."""
 
     @property
     def detail(self) -> str:
@@ -75,27 +76,63 @@ class _Bound:
         assert isinstance(kernel, Kernel)
         read = certain_points(kernel.algorithm)
         self._outside = certain_bytes(kernel.algorithm, read)
-        self._work = _Arithmetic.of(kernel.algorithm)
         steps = kernel.inner if "site" in instance.space.choices else ()
         self._sites = [instance.variable("site", step) for step in steps]
         self._at_root = [1 << site.universe.index("ROOT") for site in self._sites]
         self._stages = [_kept(step, kernel, read) for step in steps]
-        self._known: dict[tuple[bool, ...], tuple[BoundTerm, ...]] = {}
+        needed = operations(kernel.algorithm)
+        places = [(step.stage.name, step.update) for step in steps]
+        computing = [n for n, place in enumerate(places) if place in needed]
+        self._own = tuple(Arithmetic.of(needed[places[n]]) for n in computing)
+        self._rest = tuple(Arithmetic.of(kinds) for place, kinds in needed.items() if place not in places)
+        self._limits = tuple(
+            zip(computing, (self.limits(instance, steps[n]) for n in computing), strict=True)
+        )
+        self._known: dict[tuple[object, ...], tuple[BoundTerm, ...]] = {}
+
+    @property
+    def most(self) -> Share:
+        """All of the machine."""
+        raise NotImplementedError
+
+    def limits(self, instance: Instance, step: Step) -> Limits:
+        raise NotImplementedError
 
     def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
         """Always of the same resources, in the same order."""
         raise NotImplementedError
 
+    def arithmetic(self, roots: _Roots) -> Iterator[tuple[Arithmetic, Share]]:
+        """What must be computed, and what there is for it at most."""
+        yield from ((each, self.most) for each in self._rest)
+        yield from zip(self._own, (share or self.most for share in roots.shares), strict=True)
+
+    def detail(self, roots: _Roots) -> str:
+        """Of this arithmetic."""
+        products = sum(each.products for each in (*self._own, *self._rest))
+        sums = sum(each.sums for each in (*self._own, *self._rest))
+        text = f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
+        held = sum(share is not None and share != self.most for share in roots.shares)
+        return f"{text}, {counted(held, 'step')} on a part of the machine" if held else text
+
     def _terms(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         masks = candidate.masks_of(self._sites)
         certain = tuple([mask == root for mask, root in zip(masks, self._at_root, strict=True)])
-        known = self._known.get(certain)
+        shares = self._shares(candidate, certain)
+        known = self._known.get((certain, shares))
         if known is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             of_roots = (stage for stage, is_so in zip(self._stages, certain, strict=True) if is_so and stage)
-            known = self._known[certain] = tuple(self.terms(_Roots(sum(certain), tuple(of_roots))))
+            roots = _Roots(sum(certain), tuple(of_roots), shares)
+            known = self._known[certain, shares] = tuple(self.terms(roots))
         return known
+
+    def _shares(self, candidate: Candidate, certain: Sequence[bool]) -> tuple[Share | None, ...]:
+        if not any(certain[n] for n, _ in self._limits):
+            return (None,) * len(self._limits)
+        highs, most = candidate.instance.highs(candidate.vector), self.most
+        return tuple([limits.share(highs, most) if certain[n] else None for n, limits in self._limits])
 
     def __call__(self, candidate: Candidate) -> float:
         return max(self.terms_ns(candidate))
@@ -126,15 +163,23 @@ class PipelineBound(_Bound):
     """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of `pipeline.space`."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
+        self._device, self._rates = device, Rates.of(device)
+        self._most_lanes = max(lanes for table in self._rates.tables.values() for lanes in table)
         super().__init__(instance)
-        self._device = device
+
+    @property
+    def most(self) -> Share:
+        return Share(self._device.threads, self._most_lanes)
+
+    def limits(self, instance: Instance, step: Step) -> Limits:
+        return Limits.of(instance, step, (("extent", box) for box in step.slots[-1].boxes))
 
     def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
         inner = 0
         for level in self._device.memory:
             yield self._level(level, inner, roots)
             inner += level.capacity_bytes or 0
-        yield BoundTerm("arithmetic", self._work.on_cpu_ns(self._device), self._work.detail)
+        yield BoundTerm("arithmetic", on_cpu_ns(self.arithmetic(roots), self._rates), self.detail(roots))
 
     def _level(self, level: MemoryLevel, inner: int, roots: _Roots) -> BoundTerm:
         """Between a level of memory and those inside it, which hold so many bytes."""
@@ -155,8 +200,15 @@ class GpuPipelineBound(_Bound):
     """
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
-        super().__init__(instance)
         self._device = device
+        super().__init__(instance)
+
+    @property
+    def most(self) -> Share:
+        return Share(self._device.sms, self._device.warp)
+
+    def limits(self, instance: Instance, step: Step) -> Limits:
+        return Limits.of(instance, step, [("lanes", step)])
 
     def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
         device, outside = self._device, self._outside
@@ -177,46 +229,8 @@ class GpuPipelineBound(_Bound):
             begun_ns + beyond / device.dram_bytes_per_ns,
             f"{launch}; of these, the L2 cache keeps at most {device.l2_bytes:,} from one kernel to another",
         )
-        arithmetic_ns = self._work.on_gpu_ns(device)
-        yield BoundTerm("arithmetic", begun_ns + arithmetic_ns, f"{launch}; {self._work.detail}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Arithmetic:
-    """What nobody can do without, by type: products, and sums, of which one instruction does one of each."""
-
-    counts: Mapping[DType, tuple[int, int]]
-
-    @classmethod
-    def of(cls, algorithm: Algorithm) -> _Arithmetic:
-        found = operations(algorithm)
-        dtypes = dict.fromkeys(dtype for _, dtype in found)
-        return cls({dtype: (found.get(("*", dtype), 0), found.get(("+", dtype), 0)) for dtype in dtypes})
-
-    @property
-    def detail(self) -> str:
-        products, sums = (sum(each[kind] for each in self.counts.values()) for kind in (0, 1))
-        return f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
-
-    def on_cpu_ns(self, device: CpuDevice) -> float:
-        """Products are for units that multiply; sums alone, for any."""
-        rates = Rates.of(device)
-        times: dict[Unit, float] = {"multiply": 0.0, "any": 0.0}
-        for dtype, (products, sums) in self.counts.items():
-            units: dict[Unit, int] = {"multiply": products, "any": max(products, sums)}
-            for unit, instructions in units.items():
-                table = rates.tables[unit, dtype]
-                most = max((lanes * each for lanes, each in table.items()), default=math.inf)
-                times[unit] += instructions / most / device.threads
-        return max(times.values())
-
-    def on_gpu_ns(self, device: GpuDevice) -> float:
-        """Of 16 bits, an instruction could do two at once."""
-        cycles = 0.0
-        for dtype, (products, sums) in self.counts.items():
-            rate = device.throughput.f64 if dtype is DType.F64 else device.throughput.f32 * 4 / dtype.nbytes
-            cycles += max(products, sums) / rate
-        return cycles / device.sms / device.clock_ghz
+        arithmetic_ns = on_gpu_ns(self.arithmetic(roots), device)
+        yield BoundTerm("arithmetic", begun_ns + arithmetic_ns, f"{launch}; {self.detail(roots)}")
 
 
 def certain_bytes(algorithm: Algorithm, read: Mapping[str, Points]) -> _Bytes:

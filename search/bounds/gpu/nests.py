@@ -217,7 +217,8 @@ def _nest(
     return Nest(
         instruction=instruction,
         indices=tuple(
-            IndexPlaces.of(instance, each, copied, only_most=each.index in reduced) for each in logical
+            IndexPlaces.of(instance, each, copied, device.warp, only_most=each.index in reduced)
+            for each in logical
         ),
         extents=tuple(each.extent for each in logical),
         is_reduced=tuple(each.index in reduced for each in logical),

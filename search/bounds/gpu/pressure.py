@@ -215,9 +215,8 @@ class _Pricing:
         loads, accesses = self.loads()
         multiplies = self.shapes.is_on_tensor_cores
         instances = np.where(multiplies, nest.tensor_bytes / PRODUCT_BYTES, 1.0)
-        if nest.moved:
-            accesses = accesses + left.repeated * nest.moved / self.shapes.copies
-        accesses = accesses + self.combining()
+        moving = left.repeated * nest.moved / self.shapes.copies
+        accesses = accesses + moving + self.combining()
         executed = nest.issued * instances + accesses
         for unit, count in nest.work:
             if rate := _per_cycle(device).get(unit):
@@ -235,7 +234,8 @@ class _Pricing:
             elif reading.source is Source.SHARED:
                 own = self.own_threads(operand)
                 nbytes = reading.lanes * operand.item_bytes
-                touched = own * nbytes / device.shared_bytes_per_cycle
+                distinct = np.maximum(own * nbytes, self.distinct_bytes(operand, reading.lanes))
+                touched = distinct / device.shared_bytes_per_cycle
                 # What several threads load together of a fragment takes half of their passes, or more.
                 passes = np.where(multiplies, LANES_OF_LOAD / 2, 1) * loaded
                 of_warp = np.where(multiplies, 1, max(1, nbytes / PASS_BYTES))
@@ -243,7 +243,7 @@ class _Pricing:
         if nest.access is not None:
             sectors = np.maximum(warps, self.sectors(nest.access, self.shapes.copies))
             # What an L1 cache makes of stores is not known.
-            self.add_sectors(cycles, accesses, sectors, share if nest.copy is not None else 0.0)
+            self.add_sectors(cycles, moving, sectors, share if nest.copy is not None else 0.0)
         # As often as blocks of an SM follow each other.
         turns = np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
         cycles[SERIAL] = turns * executed / blocks / threads / _at_once(device)
@@ -339,15 +339,30 @@ class _Pricing:
         return _product(w.threads for w, own in zip(self.shapes.ways, operand.own, strict=True) if own)
 
     def sectors(self, operand: Operand, lanes: Numbers | int, *, is_placed: bool = True) -> Numbers:
-        """That one load touches in a block: where elements are in their places, threads lie steps apart."""
+        """That one load touches in a block: where elements are in their places, threads lie steps apart.
+
+        All of the block at once, or warp by warp, by the threads that a warp can tell apart.
+        """
         found: Numbers = np.ones(1)
+        sharing: Numbers = np.ones(1)
         for way, step, is_apart in zip(self.shapes.ways, operand.steps, operand.is_apart, strict=True):
-            if step and is_placed:
-                in_sector = np.ceil(1 / np.minimum(way.steps * step, 1.0))
-                along = np.maximum(way.threads / in_sector, 1.0)
-                found = found * along if is_apart else np.maximum(found, along)
+            in_sector = np.ceil(1 / np.minimum(way.steps * step, 1.0)) if step and is_placed else np.inf
+            along = np.maximum(way.threads / in_sector, 1.0)
+            found = found * along if is_apart else np.maximum(found, along)
+            sharing = sharing * (np.minimum(way.lanes, in_sector) if is_apart else way.lanes)
         touched = self.own_threads(operand) * lanes * operand.item_bytes / SECTOR_BYTES
-        return np.maximum(found, touched)
+        of_warps = self.of_threads(1 / np.minimum(sharing, self.device.warp))
+        of_warps = np.maximum(of_warps, self.distinct_bytes(operand, lanes) / SECTOR_BYTES)
+        return np.maximum(np.maximum(found, touched), of_warps)
+
+    def distinct_bytes(self, operand: Operand, lanes: Numbers | int) -> Numbers:
+        """That the warps of a block load, each by itself."""
+        shared = (w.lanes for w, own in zip(self.shapes.ways, operand.own, strict=True) if not own)
+        return self.of_threads(lanes * operand.item_bytes / np.minimum(_product(shared), self.device.warp))
+
+    def of_threads(self, of_each: Numbers) -> Numbers:
+        """Of a block, what is so much for each; of those that hold a fragment together, nothing is said."""
+        return np.where(self.shapes.is_on_tensor_cores, 0.0, self.shapes.threads * of_each)
 
     def chain(self) -> Numbers | float:
         """Cycles that a thread waits for its own sums, up to the last term: one follows the other.

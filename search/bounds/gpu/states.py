@@ -69,7 +69,8 @@ def cells(nest: Nest) -> tuple[int, ...]:
             places += nest.copy.around
             yield from (cell for cell, _ in nest.copy.temporary)
         for place in places:
-            yield from (place.kind_offset, *place.size_offsets)
+            yield from (place.kind_offset, *place.size.cells)
+        yield from (cell for index in nest.indices for strides in index.strides for cell in strides.cells)
         yield from nest.most_copies
         yield from (cell for cell, _ in nest.splits)
 
@@ -100,7 +101,7 @@ def _reading(nest: Nest, operand: Operand, vector: Sequence[int], device: GpuDev
     most = max(1, device.vector_bytes // operand.item_bytes)
     if is_only(operand.registers, vector):
         bit = nest.kind_bits.get("VECTOR", 0)
-        sizes = (max(p.sizes(vector), default=1) for p in operand.vectors if vector[p.kind_offset] & bit)
+        sizes = (max(p.size.left(vector), default=1) for p in operand.vectors if vector[p.kind_offset] & bit)
         return Reading(Source.DIRECT, min(most, max(sizes, default=1)))
     if is_only(operand.shared, vector):
         return Reading(Source.SHARED, most)
@@ -117,7 +118,7 @@ def _repeated(nest: Nest, vector: Sequence[int]) -> int:
 def _certain(nest: Nest, places: Iterable[Place], kind: str, vector: Sequence[int]) -> int:
     """Least iterations of those that are of a kind, whatever is decided."""
     bit = nest.kind_bits.get(kind, 0)
-    return math.prod(min(p.sizes(vector), default=1) for p in places if vector[p.kind_offset] == bit)
+    return math.prod(min(p.size.left(vector), default=1) for p in places if vector[p.kind_offset] == bit)
 
 
 def is_only(bits: Bits, vector: Sequence[int]) -> bool:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.linalg.backbone import Axis, LogicalDim
 from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
-from spacedsl.search.bounds.domains import Place
+from spacedsl.search.bounds.domains import Integers, Place
 
 Numbers = npt.NDArray[np.float64]
 
@@ -43,6 +43,8 @@ class Way(NamedTuple):
     """1 where the innermost level is a side of one, else 0."""
     step: int
     """Values of the index between neighbouring threads, at least."""
+    lanes: int
+    """Of these threads, those that a warp tells apart, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +56,7 @@ class Ways:
     copies: Numbers
     fragments: Numbers
     steps: Numbers
+    lanes: Numbers
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -66,6 +69,7 @@ class Ways:
             self.copies[places],
             self.fragments[places],
             self.steps[places],
+            self.lanes[places],
         )
 
 
@@ -79,6 +83,10 @@ class IndexPlaces:
 
     logical: LogicalDim
     levels: tuple[Place, ...]
+    strides: tuple[Integers, ...]
+    """By level, where the domain of its `thread_stride` lies."""
+    warp: int
+    """Threads of one."""
     roles: tuple[int | None, ...]
     """By position in the domain of `dim_kind`."""
     only_most: bool
@@ -90,13 +98,15 @@ class IndexPlaces:
 
     @classmethod
     def of(
-        cls, instance: Instance, logical: LogicalDim, copied: Sequence[str], *, only_most: bool
+        cls, instance: Instance, logical: LogicalDim, copied: Sequence[str], warp: int, *, only_most: bool
     ) -> IndexPlaces:
         kinds = [str(kind) for kind in instance.universe("dim_kind", logical.dims[0])]
         roles = tuple(COPY if kind in copied else _ROLES.get(kind) for kind in kinds)
         levels = tuple(Place.of(instance, d) for d in logical.dims)
-        cells = [c for level in levels for c in (level.kind_offset, *level.size_offsets)]
-        return cls(logical, levels, roles, only_most, itemgetter(*cells))
+        strides = tuple(Integers.of(instance, "thread_stride", d) for d in logical.dims)
+        cells = [c for level in levels for c in (level.kind_offset, *level.size.cells)]
+        cells += [cell for each in strides for cell in each.cells]
+        return cls(logical, levels, strides, warp, roles, only_most, itemgetter(*cells))
 
     def ways(self, vector: Sequence[int]) -> Ways | None:
         """None where a level may be something that is not known here."""
@@ -110,25 +120,28 @@ class IndexPlaces:
         for level in self.levels:
             kinds = vector[level.kind_offset]
             roles.append(tuple({role for bit, role in enumerate(self.roles) if kinds >> bit & 1}))
-            sizes.append(level.sizes(vector))
+            sizes.append(level.size.left(vector))
         if any(None in each for each in roles):
             return None
+        most_lanes = [
+            max((lanes(stride, self.warp) for stride in strides.left(vector)), default=1)
+            for strides in self.strides
+        ]
         fragment = self.logical.dims[-1].fragment
         axis = None if fragment is None else fragment.axis
-        found: dict[tuple[int, int, int, int], int] = {}
+        found: dict[tuple[int, int, int, int], Way] = {}
         for tiles in itertools.product(*sizes):
             if not self._covers(tiles):
                 continue
             for each in itertools.product(
                 *(r if n > 1 else (SEQUENTIAL,) for r, n in zip(roles, tiles, strict=True))
             ):
-                way = _way(tiles, each, axis)
-                key = way[:4]
-                found[key] = min(way.step, found.get(key, way.step))
-        ways: list[Way] = [Way(*key, step) for key, step in found.items()]
+                way = _way(tiles, each, axis, most_lanes)
+                found[way[:4]] = _nearest((way, found.get(way[:4], way)))
+        ways = list(found.values())
         if self.only_most:
             ways = list(_with_most_copies(ways))
-        table = np.array(sorted(ways), dtype=float).reshape(-1, 5)
+        table = np.array(sorted(ways), dtype=float).reshape(-1, len(Way._fields))
         return self.distinct.setdefault(table.tobytes(), Ways(*np.ascontiguousarray(table.T)))
 
     def _covers(self, tiles: Sequence[int]) -> bool:
@@ -139,11 +152,20 @@ class IndexPlaces:
         return covered == extent
 
 
-def _way(tiles: Sequence[int], roles: Sequence[int | None], axis: Axis | None) -> Way:
-    """`axis`: of the innermost level, should it be a side of a fragment."""
+def lanes(stride: int, warp: int) -> int:
+    """Threads of a warp that a dimension tells apart at most, by how far neighbours are from each other."""
+    if stride % warp == 0:
+        return 1
+    return warp // stride + (2 if warp % stride else 0)
+
+
+def _way(
+    tiles: Sequence[int], roles: Sequence[int | None], axis: Axis | None, most_lanes: Sequence[int]
+) -> Way:
+    """`axis`: of the innermost level, should it be a side of a fragment. `most_lanes`: by level."""
     numbers = [1, 1, 1, 1]
-    step, is_between = 1, True
-    for size, role in zip(reversed(tiles), reversed(roles), strict=True):
+    step, in_warp, is_between = 1, 1, True
+    for size, role, most in zip(reversed(tiles), reversed(roles), reversed(most_lanes), strict=True):
         assert role is not None
         is_between = is_between and (role not in (THREAD, FRAGMENT) or size == 1)
         step *= size if is_between else 1
@@ -151,9 +173,16 @@ def _way(tiles: Sequence[int], roles: Sequence[int | None], axis: Axis | None) -
             copies = COLUMNS_OF_THREAD if axis is Axis.COLUMNS else 1
             numbers[COPY] *= copies
             numbers[SEQUENTIAL if axis is Axis.TERMS else THREAD] *= size // copies
+            in_warp *= size
         else:
             numbers[role] *= size
-    return Way(numbers[BLOCK], numbers[THREAD], numbers[COPY], int(FRAGMENT in roles), step)
+            in_warp *= min(size, most) if role == THREAD else 1
+    return Way(numbers[BLOCK], numbers[THREAD], numbers[COPY], int(FRAGMENT in roles), step, in_warp)
+
+
+def _nearest(ways: Sequence[Way]) -> Way:
+    """One that is at least as good as each of these, which differ in nothing else: steps, lanes."""
+    return ways[0]._replace(step=min(way.step for way in ways), lanes=max(way.lanes for way in ways))
 
 
 def _with_most_copies(ways: Sequence[Way]) -> Iterator[Way]:
@@ -162,5 +191,4 @@ def _with_most_copies(ways: Sequence[Way]) -> Iterator[Way]:
 
     for _, group in itertools.groupby(sorted(ways, key=same_but_copies), key=same_but_copies):
         same = list(group)
-        most = max(same, key=lambda way: way.copies)
-        yield most._replace(step=min(way.step for way in same))
+        yield _nearest(same)._replace(copies=max(way.copies for way in same))

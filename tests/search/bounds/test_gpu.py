@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.cuda.prediction import predict
+from spacedsl.codegen.cuda.prediction import USUAL, predict
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.tree.program import Grid
 from spacedsl.engine.candidate import Candidate
@@ -21,12 +21,24 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.gpu.ways import IndexPlaces
-from spacedsl.search.orderings import branches_of, select_ordering
 from tests.codegen.cuda.grids import compiled, in_blocks, on_tensor_cores, space_of
 from tests.codegen.kernels import parse
 from tests.products import product
+from tests.search.bounds.ways_down import way_down
 
 LIBRARY = Path("kernels/library")
+
+TURNED = """
+kernel: turned
+backbone: linalg
+sizes: {m: 64, n: 64}
+tensors:
+  A: {dtype: f32, shape: [m, n]}
+  B: {dtype: f32, shape: [n, m], output: true}
+compute:
+  - B[j, i] = A[i, j]
+tiling: {i: [[1, 4, 32]], j: [[1, 2, 32]]}
+"""
 
 TF32 = parse(product(64, 64, 128) + "precision: tf32\n").made_for("gpu")
 
@@ -61,23 +73,6 @@ def made(name: str) -> KernelFile:
 @cache
 def instance_of(name: str, device: str) -> Instance:
     return instantiate(compiled(), made(name).backbone, gpu(device), Engine.NATIVE)
-
-
-def way_down(candidate: Candidate, order: str | None, random: np.random.Generator) -> Iterator[Candidate]:
-    """From a candidate to an implementation, or to where another decision would be needed."""
-    instance = candidate.instance
-    choose = branches_of(select_ordering(instance, compiled().space, order))
-    yield candidate
-    while (split := choose(candidate)) is not None:
-        variable, masks = split
-        mask = masks[int(random.integers(len(masks)))]
-        child = instance.restrict(candidate, variable, mask)
-        if child is None:
-            child = instance.restrict(candidate, variable, candidate.mask(variable) & ~mask)
-        if child is None:
-            return
-        yield child
-        candidate = child
 
 
 ON_ANOTHER = ("matmul", "softmax", "column_sum_i32", "dot_f64", "transpose", "matmul_bias_gelu_bf16")
@@ -119,6 +114,16 @@ def test_what_blocks_combine_is_started_by_a_kernel_and_read_by_another() -> Non
             assert sum(isinstance(s, Grid) for s in program.body) == 3
 
 
+def test_what_stores_move_is_of_stores_alone() -> None:
+    """Where what a nest loads goes through the L2 cache as well, each load has sectors of its own."""
+    kernel = parse(TURNED).made_for("gpu")
+    instance = instantiate(compiled(), kernel.backbone, gpu("k4000"), Engine.NATIVE)
+    root = instance.root()
+    assert root is not None
+    for seed in range(12):
+        check_way(kernel, gpu("k4000"), list(way_down(root, "rollout", np.random.default_rng(seed))))
+
+
 @pytest.mark.parametrize("name", ["matmul_bf16_tensor", "tf32"])
 def test_nor_on_tensor_cores(name: str) -> None:
     kernel = TF32 if name == "tf32" else made(name)
@@ -138,7 +143,9 @@ def check_way(kernel: KernelFile, device: GpuDevice, way: Sequence[Candidate]) -
         assert max(seen[-1]) <= predicted.time_ns
         for term in bound.explain(way[-1]):
             if counted := COUNTED.get(term.resource):
-                grids = (t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted)
+                counts = (t for _, terms in predicted.terms for t in terms if t.resource == counted)
+                # Of what the device could do at most.
+                grids = (t.time_ns * USUAL.get(counted, 1.0) for t in counts)
                 begun_ns = bound.launches(way[-1]) * device.launch_ns
                 assert term.bound_ns - begun_ns <= sum(grids) * (1 + 1e-9), term
         assert bound.launches(way[-1]) <= sum(isinstance(s, Grid) for s in program.body)
@@ -153,7 +160,7 @@ def test_the_way_of_an_implementation_is_left_on_all_of_its_path(name: str) -> N
     for instruction in (*made(name).backbone.reductions, *made(name).backbone.stores):
         copied = "VECTOR" if instruction.is_access else "UNROLL"
         for logical in instruction.logical_dims:
-            index = IndexPlaces.of(instance, logical, (copied,), only_most=False)
+            index = IndexPlaces.of(instance, logical, (copied,), 32, only_most=False)
             path = list(way_down(root, None, random))
             if not path[-1].is_complete:
                 continue

@@ -237,6 +237,31 @@ def test_threads_of_a_warp_share_sectors(strides: str, kinds: str, loaded: int, 
     assert term(instance, candidate, "L2, loads", kepler) == pytest.approx(through_l2)
 
 
+@pytest.mark.parametrize(
+    ("strides", "sectors"),
+    [
+        pytest.param({}, 64 * 64 / 8, id="open"),
+        pytest.param({"j1": 1, "i1": 8}, 64 * 64 / 8, id="columns side by side"),
+        pytest.param({"i1": 1, "j1": 32}, 64 * 64, id="a warp in 32 rows"),
+        pytest.param({"i1": 8}, 64 * 64 / 8, id="four rows of a warp"),
+        pytest.param({"j1": 16}, 64 * 64 / 2, id="two columns of a warp"),
+        pytest.param({"j1": 32}, 64 * 64, id="one column of a warp"),
+    ],
+)
+def test_a_warp_loads_what_its_own_threads_lie_apart(strides: dict[str, int], sectors: float) -> None:
+    """Eight columns of a row share a sector, if they are in the same warp."""
+    tiling = SCALE.replace("[[1, 32]], j", "[[1, 16, 32]], j")
+    instance = instance_of(tiling.replace("SSS", "n, 1"))
+    rows = 16 if strides.get("j1") == 16 else 32
+    nest = f"i0 LOOP {64 // rows}, i1 THREAD {rows}, j0 LOOP 8, j1 THREAD 8"
+    candidate = decided(instance, load_A="REGISTERS", mul=nest)
+    for dim, stride in strides.items():
+        found = instance.decide(candidate, Decision("thread_stride", (f"mul.{dim}",), (stride,)))
+        assert found is not None
+        candidate = found
+    assert term(instance, candidate, "L1") == pytest.approx(sectors * 32 / 128)
+
+
 @pytest.mark.parametrize("copies", [1, 2, 4, 8])
 def test_copies_of_a_product_share_its_loads(copies: int) -> None:
     """Of `copies` x `copies` products, each loads 2 / `copies` elements, less what registers keep."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
+from spacedsl.codegen.tree.expressions import Expression, Fma, Mul, type_of
+from spacedsl.codegen.tree.parts import expressions
+from spacedsl.codegen.tree.program import Program
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import DEVICES, MemoryLevel, Mixture, load_device
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.footprints import certain_points
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound, certain_bytes
@@ -21,6 +30,7 @@ from tests.codegen.pipeline import on_gpus
 from tests.kernels.pipeline.cases import drawn, instance
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import CASES, load
+from tests.search.bounds.ways_down import way_down
 
 DEVICE = load_device(DEVICES / "generic-x86-64.yaml")
 
@@ -85,7 +95,7 @@ def test_what_is_decided_never_lowers_a_term(name: str) -> None:
             assert all(a <= b for a, b in zip(terms, later, strict=True))
             rises += later > terms
             terms = later
-        assert terms == bound.terms_ns(end)
+        assert all(a <= b for a, b in zip(terms, bound.terms_ns(end), strict=True))
     assert rises
 
 
@@ -122,6 +132,115 @@ def test_a_stage_that_caches_keep_costs_nothing_beyond_them() -> None:
     rates = [each.bytes_per_ns_all for each in levels]
     added = [(b - a) * rate for a, b, rate in zip(before, after[:3], rates, strict=False)]
     assert added == pytest.approx([2 << 21, 2 << 20, 0])
+
+
+# ---- Parallelism and vectors -------------------------------------------------------------------------------
+
+SHARES = {
+    "all of it": ({}, 1),
+    "two tasks of four threads": ({"g.x.TASK": 128, "g.y.TASK": FULL}, 2),
+    "boxes of two points": ({"g.x.REG": 2, "g.y.LANE": 1}, 4),
+    "boxes of four points in two tasks": (
+        {"g.x.LANE": 4, "g.y.LANE": 1, "g.x.TASK": 128, "g.y.TASK": FULL}, 4,
+    ),
+    "columns of eight points": ({"g.x.REG": 1, "g.y.REG": FULL}, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_arithmetic_has_the_threads_and_lanes_that_are_left(name: str) -> None:
+    decisions, slower = SHARES[name]
+    file = pipeline("g(x, y) = a(x, y) * a(x + 1, y)", "{g: {x: 256, y: 8}}", "{a: {dtype: f32, rank: 2}}")
+    here, candidate = rooted(file)
+    bound = PipelineBound(here, DEVICE)
+    before = arithmetic(bound, candidate)
+    for box, size in decisions.items():
+        found = here.decide(candidate, Decision("tile", (box,), (size,)))
+        assert found is not None, box
+        candidate = found
+    assert arithmetic(bound, candidate) == pytest.approx(slower * before)
+
+
+def test_a_product_may_be_added_by_what_it_is_inlined_in() -> None:
+    """At ROOT it is stored, and an instruction of its own on one of four threads."""
+    inputs = "{a: {dtype: f32, rank: 1}}"
+    file = pipeline("f(x) = a(x) * 3\ng(x) = f(x) + a(x)", "{g: {x: 4096}}", inputs)
+    here, start = rooted(file)
+    bound = PipelineBound(here, DEVICE)
+    before = arithmetic(bound, start)
+    assert before == pytest.approx(4096 / 64 / DEVICE.threads)
+    apart = at(here, start, "f", "ROOT")
+    whole = here.decide(apart, Decision("tile", ("f.x.TASK",), (FULL,)))
+    assert whole is not None
+    assert arithmetic(bound, apart) == pytest.approx(before)
+    assert arithmetic(bound, whole) == pytest.approx(4 * before)
+
+
+ALONE = {
+    "a stencil": ("g(x, y) = a(x, y) * a(x + 1, y)", "{x: 40, y: 9}"),
+    "a sum for a point": ("g(x, y) = f32(0)\ng(x, y) += a(k, y) * a(x, k) for k in 0:40", "{x: 20, y: 9}"),
+    "a sum of rows": ("g(y) = f32(0)\ng(y) += a(k, y) * a(k, y + 1) for k in 0:64", "{y: 9}"),
+    "even and odd": ("g(x, y) = a(x / 2, y) * a(x / 2 + 1, y)", "{x: 40, y: 9}"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_programs_have_no_wider_vectors_than_the_bound_leaves(name: str) -> None:
+    """On one thread, with as many instructions of each width, the time says how wide they may be."""
+    stages, extents = ALONE[name]
+    file = pipeline(stages, f"{{g: {extents}}}", "{a: {dtype: f32, rank: 2}}")
+    here, start = rooted(file)
+    bound = PipelineBound(here, DEVICE.model_copy(update={"threads": 1}))
+    seen = set()
+    for end in drawn(file, 40, 5, DescentCounts()):
+        program = lower(file.backbone, CandidateDecisions(end), 32)
+        widest = max(type_of(e).lanes for e in multiplied(program))
+        assert widest <= 8 * arithmetic(bound, start) / arithmetic(bound, end) * (1 + 1e-9)
+        seen.add(widest)
+    assert len(seen) > 2
+
+
+def multiplied(program: Program) -> Iterator[Expression]:
+    """Products of floats, also those that are added at once."""
+    for each in expressions(program.body):
+        if isinstance(each, Mul | Fma) and type_of(each).dtype is DType.F32:
+            yield each
+
+
+@pytest.mark.parametrize("name", ["blur", "harris", "matmul", "conv_layer", "iir_blur"])
+def test_no_term_falls_on_the_way_to_a_schedule(name: str) -> None:
+    """On a CPU and on a GPU. Where all is decided, steps at ROOT have less than all of it."""
+    file = load(name, CASES[name].sizes)
+    here, there = instance(file.backbone), on_gpus.instance(file)
+    for bound, space in ((PipelineBound(here, DEVICE), here), (GpuPipelineBound(there, gpu()), there)):
+        root, is_held = space.root(), name in ("blur", "iir_blur")  # which have integers only, or no sums
+        assert root is not None
+        for seed in range(4):
+            way = list(way_down(root, None, np.random.default_rng(seed)))
+            seen = [bound.terms_ns(candidate) for candidate in way]
+            for before, after in pairwise(seen):
+                assert all(b <= a * (1 + 1e-9) for b, a in zip(before, after, strict=True))
+            is_held = is_held or any("part of the machine" in t.detail for t in bound.explain(way[-1]))
+        assert is_held
+
+
+def test_blocks_and_threads_of_a_kernel_are_all_that_compute() -> None:
+    """Blocks of 16 threads, which are half of a warp."""
+    here = on_gpus.instance(PRODUCT)
+    candidate, bound = here.root(), GpuPipelineBound(here, gpu().model_copy(update={"launch_ns": 0.0}))
+    assert candidate is not None
+    before = arithmetic(bound, candidate)
+    tiles = {"x.TASK": 16, "x.CHUNK": FULL, "x.LANE": FULL, "y.TASK": 32, "y.CHUNK": FULL, "y.LANE": 2}
+    for box, size in (tiles | dict.fromkeys(("k.TASK", "k.CHUNK", "k.LANE"), FULL)).items():
+        found = here.decide(candidate, Decision("tile", (f"p.1.{box}",), (size,)))
+        assert found is not None, box
+        candidate = found
+    assert arithmetic(bound, candidate) == pytest.approx(2 * before)
+
+
+def arithmetic(bound: PipelineBound | GpuPipelineBound, candidate: Candidate) -> float:
+    (term,) = (term for term in bound.explain(candidate) if term.resource == "arithmetic")
+    return term.bound_ns
 
 
 def rooted(file: PipelineFile) -> tuple[Instance, Candidate]:
