@@ -76,9 +76,50 @@ precision: {precision}
 """
 
 
+TWO_LOOPS = """
+kernel: two_loops
+backbone: linalg
+sizes: {n: 256}
+tensors:
+  A: {dtype: f32, shape: [n, n]}
+  s: {dtype: f32, shape: [], output: true}
+compute:
+  - s = sum[p, q](A[p, q])
+tiling: {p: [], q: []}
+"""
+
+APART = """
+kernel: apart
+backbone: linalg
+sizes: {{n: 1048576}}
+tensors:
+  x: {{dtype: f32, shape: [n], strides: [{stride}]}}
+  y: {{dtype: f32, shape: [n], output: true}}
+compute:
+  - y[i] = 3 * x[i]
+tiling: {{i: [[64]]}}
+"""
+
+SQUARES = """
+kernel: squares
+backbone: linalg
+sizes: {m: 2048, n: 2048}
+tensors:
+  A: {dtype: f32, shape: [m, n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = 3 * A[i, j]
+tiling: {i: [[16]], j: [[32]]}
+"""
+
+STORAGE, ACCUMULATION = ("REGISTERS", "SHARED", "GLOBAL"), ("CHAINED", "SPLIT")
+
+
 @dataclass(frozen=True, slots=True)
 class GpuCase:
-    """`decided`: a line for each instruction, `fma: i0 BLOCK 8, i1 THREAD`, or storage, `load_A: SHARED`."""
+    """`decided`: a line for each instruction, with kinds, sizes and strides of threads, or where its value is
+    stored, and how that is padded: `fma: i0 BLOCK 8, i1 THREAD 32 1`, `load_A: SHARED WORD`.
+    """
 
     name: str
     term: str
@@ -91,11 +132,15 @@ class GpuCase:
             instruction, _, items = line.partition(": ")
             for item in items.split(", "):
                 first, *words = item.split()
-                if not words:
-                    found.append(Decision("storage", (instruction,), (first,)))
-                for choice, word in zip(("dim_kind", "size"), words, strict=False):
-                    value = int(word) if choice == "size" else word
-                    found.append(Decision(choice, (f"{instruction}.{first}",), (value,)))
+                if first in STORAGE:
+                    about, choices, words = instruction, ("storage", "padding"), [first, *words]
+                elif first in ACCUMULATION:
+                    about, choices, words = instruction, ("accumulation",), [first]
+                else:
+                    about, choices = f"{instruction}.{first}", ("dim_kind", "size", "thread_stride")
+                for choice, word in zip(choices, words, strict=False):
+                    value = int(word) if word.isdigit() else word
+                    found.append(Decision(choice, (about,), (value,)))
         return tuple(found)
 
 
@@ -112,6 +157,7 @@ def copied(copies: int) -> str:
 
 ROWS = "mul: i0 BLOCK, i1 THREAD 64, j0 LOOP, j1 LOOP, j2 LOOP 1"
 NEIGHBOURS = "mul: i0 BLOCK, i1 LOOP 1, j0 BLOCK, j1 THREAD 64, j2 LOOP 1"
+SIDE_BY_SIDE = "mul: i0 BLOCK, i1 THREAD 64"
 CASES = (
     GpuCase("a sum of one thread", "latency", SUM.format(reduce="sum"), "add: p0 LOOP, p1 LOOP 1"),
     GpuCase(
@@ -119,6 +165,13 @@ CASES = (
         "latency",
         SUM.format(reduce="prod"),
         "mul: p0 LOOP, p1 UNROLL 32",
+    ),
+    GpuCase("two loops of one thread", "latency", TWO_LOOPS, "add: p0 LOOP, q0 LOOP"),
+    GpuCase(
+        "a sum of one thread in 32 parts",
+        "latency",
+        SUM.format(reduce="sum"),
+        "add: p0 LOOP, p1 UNROLL 32, SPLIT",
     ),
     GpuCase(
         "two sums, side by side or not",
@@ -151,6 +204,20 @@ CASES = (
         f"load_A: REGISTERS\n{ROWS}",
     ),
     GpuCase(
+        "threads of columns inside those of rows",
+        "L2",
+        SQUARES,
+        "load_A: REGISTERS\nmul: i0 BLOCK, i1 THREAD 16 32, j0 LOOP, j1 THREAD 32 1",
+    ),
+    GpuCase(
+        "threads of rows inside those of columns",
+        "L1",
+        SQUARES,
+        "load_A: REGISTERS\nmul: i0 BLOCK, i1 THREAD 16 1, j0 LOOP, j1 THREAD 32 16",
+    ),
+    GpuCase("a sector for each thread", "L2", APART.format(stride=8), f"load_x: REGISTERS\n{SIDE_BY_SIDE}"),
+    GpuCase("a line for each thread", "L2", APART.format(stride=32), f"load_x: REGISTERS\n{SIDE_BY_SIDE}"),
+    GpuCase(
         "more than the L2 cache keeps",
         "DRAM",
         ELEMENTS.format(rows=1 << 15),
@@ -168,6 +235,18 @@ CASES = (
         "shared memory",
         product(1),
         f"load_A: SHARED\nload_B: SHARED\nfma: {copied(1)}, p0 LOOP, p1 LOOP",
+    ),
+    GpuCase(
+        "a product, tiles of padded rows",
+        "shared memory",
+        product(1),
+        f"load_A: SHARED WORD\nload_B: SHARED\nfma: {copied(1)}, p0 LOOP, p1 LOOP",
+    ),
+    GpuCase(
+        "a product, tiles, 2 x 2 of a thread",
+        "shared memory",
+        product(2),
+        f"load_A: SHARED\nload_B: SHARED\nfma: {copied(2)}, p0 LOOP, p1 LOOP",
     ),
     GpuCase(
         "a product, tiles, 8 x 8 of a thread",
