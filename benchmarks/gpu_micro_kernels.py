@@ -5,6 +5,7 @@ For `bound_tightness.py`. They are large enough that the start of a kernel is a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.decision import Decision
@@ -112,6 +113,10 @@ compute:
 tiling: {i: [[16]], j: [[32]]}
 """
 
+Choices = tuple[str, ...]
+OF_DIMENSIONS: Choices = ("dim_kind", "size", "thread_stride")
+OF_STORAGE: Choices = ("storage", "padding")
+OF_SUMS: Choices = ("accumulation",)
 STORAGE, ACCUMULATION = ("REGISTERS", "SHARED", "GLOBAL"), ("CHAINED", "SPLIT")
 
 
@@ -131,17 +136,20 @@ class GpuCase:
         for line in self.decided.splitlines():
             instruction, _, items = line.partition(": ")
             for item in items.split(", "):
-                first, *words = item.split()
-                if first in STORAGE:
-                    about, choices, words = instruction, ("storage", "padding"), [first, *words]
-                elif first in ACCUMULATION:
-                    about, choices, words = instruction, ("accumulation",), [first]
-                else:
-                    about, choices = f"{instruction}.{first}", ("dim_kind", "size", "thread_stride")
-                for choice, word in zip(choices, words, strict=False):
+                for choice, about, word in _taken(instruction, item.split()):
                     value = int(word) if word.isdigit() else word
                     found.append(Decision(choice, (about,), (value,)))
         return tuple(found)
+
+
+def _taken(instruction: str, words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Choices, what they are about, and their values."""
+    about, choices, values = f"{instruction}.{words[0]}", OF_DIMENSIONS, words[1:]
+    if words[0] in STORAGE:
+        about, choices, values = instruction, OF_STORAGE, words
+    elif words[0] in ACCUMULATION:
+        about, choices, values = instruction, OF_SUMS, words
+    yield from ((choice, about, value) for choice, value in zip(choices, values, strict=False))
 
 
 def product(copies: int) -> str:

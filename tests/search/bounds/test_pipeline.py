@@ -120,18 +120,18 @@ def test_arrays_that_are_counted_are_those_of_programs(name: str) -> None:
 
 
 def test_a_stage_that_caches_keep_costs_nothing_beyond_them() -> None:
-    """A row of 2 MiB goes through the first level, and 1 MiB of it, twice, through the next one."""
+    """A row of 128 KiB goes through the first level, and 64 KiB of it, twice, through the next one."""
     file = pipeline(
-        "f(x) = a(x) + f32(1)\ng(x) = f(x) * f(x)", f"{{g: {{x: {1 << 19}}}}}", "{a: {dtype: f32, rank: 1}}"
+        "f(x) = a(x) + f32(1)\ng(x) = f(x) * f(x)", f"{{g: {{x: {1 << 15}}}}}", "{a: {dtype: f32, rank: 1}}"
     )
     here, start = rooted(file)
-    levels = (level("L1", 1 << 20), level("L2", 1 << 22), level("DRAM", None))
+    levels = (level("L1", 1 << 16), level("L2", 1 << 18), level("DRAM", None))
     bound = PipelineBound(here, DEVICE.model_copy(update={"memory": levels}))
     before = bound.terms_ns(start)
     after = bound.terms_ns(at(here, start, "f", "ROOT"))
     rates = [each.bytes_per_ns_all for each in levels]
     added = [(b - a) * rate for a, b, rate in zip(before, after[:3], rates, strict=False)]
-    assert added == pytest.approx([2 << 21, 2 << 20, 0])
+    assert added == pytest.approx([2 << 17, 2 << 16, 0])
 
 
 # ---- Parallelism and vectors -------------------------------------------------------------------------------
@@ -292,19 +292,19 @@ def test_no_prediction_is_below_the_bound_of_a_gpu() -> None:
 def test_what_kernels_leave_to_each_other_goes_through_the_second_cache() -> None:
     """A kernel for each step at ROOT, of which the first one stores a row that the other one loads."""
     stages = "f(x) = a(x) + f32(1)\ng(x) = f(x) * f(x)"
-    file = pipeline(stages, f"{{g: {{x: {1 << 20}}}}}", "{a: {dtype: f32, rank: 1}}")
+    file = pipeline(stages, f"{{g: {{x: {1 << 16}}}}}", "{a: {dtype: f32, rank: 1}}")
     here = on_gpus.instance(file)
     start = here.root()
     assert start is not None
-    bound = GpuPipelineBound(here, gpu().model_copy(update={"l2_bytes": 3 << 20}))
+    bound = GpuPipelineBound(here, gpu().model_copy(update={"l2_bytes": 3 << 16}))
     before, after = (
         {term.resource: term.bound_ns for term in bound.explain(candidate)}
         for candidate in (start, at(here, start, "f", "ROOT"))
     )
     assert after["launch"] - before["launch"] == gpu().launch_ns
     added = {name: after[name] - before[name] - gpu().launch_ns for name in ("L2", "DRAM")}
-    assert added["L2"] * gpu().l2_bytes_per_ns == pytest.approx(1 << 22)
-    assert added["DRAM"] * gpu().dram_bytes_per_ns == pytest.approx(2 << 20)
+    assert added["L2"] * gpu().l2_bytes_per_ns == pytest.approx(1 << 18)
+    assert added["DRAM"] * gpu().dram_bytes_per_ns == pytest.approx(2 << 16)
 
 
 @pytest.mark.parametrize("name", ["harris", "iir_blur", "hist_eq"])
