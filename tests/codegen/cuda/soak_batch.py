@@ -4,8 +4,9 @@ In: the name of a kernel of the library and a seed, which say all. Out: how many
 by what became of them, and what is wrong with each that failed. Every fourth seed takes the kernel in its own
 sizes, the others in small ones, whose corners a CPU runs more often. Twins are watched for races; those of
 every fifth seed run under sanitizers, too.
-Each implementation is compiled alone, as NVRTC takes no longer for that; their twins are one library. Which
-batches there are, and what they are counted for, is for `soak.py`.
+Each implementation is compiled alone, as NVRTC takes no longer for that, every fifth one as for users, the
+others fast; their twins are one library. Which batches there are, and what they are counted for, is for
+`soak.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
 from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, corner_program
 from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin
+from spacedsl.codegen.cuda.nvrtc import QUICKLY, Resources, compile_cubin
 from spacedsl.codegen.cuda.prediction import resident_blocks
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
@@ -45,6 +46,8 @@ from tests.kernels.samples import LIBRARY
 
 ORDERS = (0, 1, 3)
 SANITIZED_EVERY = 5
+THOROUGH = 5
+"""Of so many implementations, one is compiled as for users; what spills is counted of these."""
 OWN_SIZES_EVERY = 4
 SMALL, TINY = (6, 13, 16, 24, 32, 45, 64), (3, 4, 6, 7, 8, 12)
 """Sizes, of kernels of few and of many. Some have divisors that powers of two do not have, some have none."""
@@ -152,8 +155,10 @@ def _compiled(kernel: KernelFile, candidate: Candidate, number: int, counts: Cou
     except (LoweringError, VerificationError) as error:
         raise FailedError("lowering", str(error)) from None
     code = print_cuda(whole)
+    is_thorough = number % THOROUGH == 0
+    options = () if is_thorough else (QUICKLY,)
     try:
-        resources = compile_cubin(code, device().compute_capability).resources
+        resources = compile_cubin(code, device().compute_capability, *options).resources
     except BuildError as error:
         if "uses too much shared data" not in str(error):
             raise FailedError("compiler", str(error), code) from None
@@ -163,7 +168,7 @@ def _compiled(kernel: KernelFile, candidate: Candidate, number: int, counts: Cou
         counts["over limits"] += 1
         return None
     counts["compiled"] += 1
-    counts["spilled"] += any(r.spilled_bytes for r in resources.values())
+    counts["spilled"] += is_thorough and any(r.spilled_bytes for r in resources.values())
     try:
         smaller = next(_easy_corners(kernel, candidate), None)
     except (LoweringError, VerificationError) as error:
