@@ -28,7 +28,7 @@ _RESERVED = """
     noexcept not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast
     template this throw try typeid typename using virtual wchar_t xor xor_eq
 
-    threadIdx blockIdx blockDim gridDim warpSize shared_memory check LAUNCH CUDA_TWIN dim3
+    threadIdx blockIdx blockDim gridDim warpSize shared_memory stream error first_error LAUNCH CUDA_TWIN dim3
 
     in begin end arguments pool thread partial kill_dependency NULL CSIGNAL
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t

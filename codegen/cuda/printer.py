@@ -385,43 +385,44 @@ def _partial_store(tensor: str, index: Index, value: Expression, count: int) -> 
 
 
 def _host(program: Program, grids: Sequence[Grid]) -> str:
+    """Everything is put in the caller's stream, memory between kernels as well: calls share nothing.
+
+    What fails first is returned, and nothing is begun behind it.
+    """
+    head = prototype(program.name, program.tensors, program.parameters, is_for_gpu=True)
     lines = [
-        f'extern "C" {prototype(program.name, program.tensors, program.parameters)} {{'.replace(
-            "restrict ", "__restrict__ "
-        )
+        f'extern "C" {head.replace("restrict ", "__restrict__ ")} {{',
+        "  cudaError_t error = cudaSuccess;",
     ]
-    for scratch in program.scratch:
-        tensor = scratch.tensor
-        dtype, name = tensor.dtype.c_name, c_name(tensor.name)
-        lines.append(f"  static {dtype} *{name};")
-        lines.append(f"  if (!{name}) {{")
-        lines.append(f"    check(cudaMalloc((void **)&{name}, {tensor.nbytes}));")
-        if scratch.is_zeroed:
-            lines.append(f"    check(cudaMemset({name}, 0, {tensor.nbytes}));")
-        lines.append("  }")
-    for grid in grids:
-        names = map(c_name, arguments(program, grid))
-        nbytes = shared_bytes(grid)
-        if nbytes > STATIC_SHARED_BYTES:
-            attribute = "cudaFuncAttributeMaxDynamicSharedMemorySize"
-            lines.append(f"  check(cudaFuncSetAttribute({c_name(grid.name)}, {attribute}, {nbytes}));")
-        lines.append(
-            f"  LAUNCH({c_name(grid.name)}, {grid.blocks}, {grid.threads}, {nbytes}, {', '.join(names)});"
-        )
-    lines.append("  check(cudaGetLastError());")
-    return "\n".join([_LAUNCH, *lines, "}"])
+    scratch = [(c_name(s.tensor.name), s) for s in program.scratch]
+    lines += [f"  {s.tensor.dtype.c_name} *{name} = nullptr;" for name, s in scratch]
+    calls: list[str] = []
+    for name, s in scratch:
+        calls.append(f"cudaMallocAsync((void **)&{name}, {s.tensor.nbytes}, stream)")
+        if s.is_zeroed:
+            calls.append(f"cudaMemsetAsync({name}, 0, {s.tensor.nbytes}, stream)")
+    calls += (call for grid in grids for call in _launching(program, grid))
+    lines += [f"  if (!error) error = {call};" for call in calls]
+    for name, _ in reversed(scratch):
+        lines.append(f"  if ({name}) error = first_error(error, cudaFreeAsync({name}, stream));")
+    return "\n".join([_LAUNCH, *([_FIRST] if scratch else []), *lines, "  return error;", "}"])
+
+
+def _launching(program: Program, grid: Grid) -> Iterator[str]:
+    name, nbytes = c_name(grid.name), shared_bytes(grid)
+    if nbytes > STATIC_SHARED_BYTES:
+        yield f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {nbytes})"
+    passed = ", ".join(map(c_name, arguments(program, grid)))
+    yield f"LAUNCH({name}, {grid.blocks}, {grid.threads}, {nbytes}, stream, {passed})"
 
 
 _LAUNCH = """\
 #ifndef LAUNCH
-#include <stdio.h>
-#include <stdlib.h>
-#define LAUNCH(kernel, blocks, threads, shared, ...) kernel<<<blocks, threads, shared>>>(__VA_ARGS__)
+#define LAUNCH(kernel, blocks, threads, shared, stream, ...) \\
+  (kernel<<<blocks, threads, shared, stream>>>(__VA_ARGS__), cudaGetLastError())
 #endif
+"""
 
-static void check(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  fprintf(stderr, "%s\\n", cudaGetErrorString(error));
-  abort();
-}
+_FIRST = """\
+static cudaError_t first_error(cudaError_t first, cudaError_t second) { return first ? first : second; }
 """

@@ -72,7 +72,8 @@ def test_the_text_differs_in_counts_alone(candidate: Candidate) -> None:
         "if (i0 < 31) {", "if (i0 < 2) {",
         "for (int p0 = 0; p0 < 256; ++p0) {", "for (int p0 = 0; p0 < 3; ++p0) {",
         "for (int p0_2 = 0; p0_2 < 256; ++p0_2) {", "for (int p0_2 = 0; p0_2 < 3; ++p0_2) {",
-        "LAUNCH(matmul_0, 1024, 256, 16384, A, B, C);", "LAUNCH(matmul_0, 6, 256, 16384, A, B, C);",
+        "if (!error) error = LAUNCH(matmul_0, 1024, 256, 16384, stream, A, B, C);",
+        "if (!error) error = LAUNCH(matmul_0, 6, 256, 16384, stream, A, B, C);",
     ]  # fmt: skip
 
 
