@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from spacedsl.codegen.c.library import C_LIBRARY
+from spacedsl.codegen.c.library import C_LIBRARY, FUNCTIONS
 from spacedsl.kernels.dtypes import DType
 
 _PREFIX = "k_"
@@ -49,13 +49,6 @@ _FAMILIES = (
     "cuda",
     "twin_",
     "make_",
-    "float2",
-    "float4",
-    "double2",
-    "uint2",
-    "uint4",
-    "ushort2",
-    "ushort4",
 )
 """Beginnings of names that the generated file and its headers declare."""
 
@@ -63,11 +56,20 @@ _MACRO = re.compile("[A-Z][A-Z0-9]*_")
 """As macros of headers begin: `CPU_ZERO`, `SYS_write`. The others are words of the list."""
 
 
+_VECTOR = re.compile("(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]")
+"""As vectors of CUDA begin: `float4`, `ulonglong4_16a`."""
+
+
+def _means_something(name: str) -> bool:
+    is_word = name in _WORDS or name in FUNCTIONS
+    return is_word or name.startswith(_FAMILIES) or bool(_MACRO.match(name) or _VECTOR.match(name))
+
+
 @lru_cache(maxsize=1 << 14)
 def c_name(name: str) -> str:
     """The identifier of a tensor, parameter, loop or register: a local name, or one of an argument."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-    if plain in _WORDS or not plain[:1].isalpha() or plain.startswith(_FAMILIES) or _MACRO.match(plain):
+    if not plain[:1].isalpha() or _means_something(plain):
         return _PREFIX + plain
     return plain
 

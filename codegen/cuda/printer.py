@@ -136,7 +136,7 @@ def _kernel(program: Program, grid: Grid, index: str) -> str:
     lines += _coordinates([c for c in grid.coordinates if c.is_block], grid.blocks, index, 1)
     lines += _coordinates([c for c in grid.coordinates if not c.is_block], grid.threads, index, 1)
     near = frozenset(t.name for t in grid.shared)
-    return "\n".join([head, *lines, *_block(grid.body, {}, 1, _Setting(index, near)), "}"])
+    return "\n".join([head, *lines, *_block(grid.body, {}, 1, _Setting(index, near, grid.threads)), "}"])
 
 
 def _coordinates(coordinates: Sequence[Coordinate], count: int, index: str, depth: int) -> list[str]:
@@ -211,6 +211,8 @@ class _Setting:
     """The type of positions."""
     near: frozenset[str]
     """Arrays that a block shares."""
+    threads: int
+    """Of a block."""
 
 
 def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, setting: _Setting) -> list[str]:
@@ -271,7 +273,8 @@ def _inside(
     """The blocks of a statement: what says when each is done, and lines that it begins with."""
     match statement:
         case Where(spans, body):
-            yield f"if ({' && '.join(map(_condition, spans))})", [], body
+            holds = " && ".join(_condition(span, setting.threads) for span in spans)
+            yield f"if ({holds})", [], body
         case PerThread(coordinates, body):
             first = _coordinates(coordinates, statement.threads, setting.index, depth)
             yield f"if (threadIdx.x < {statement.threads})", first, body
@@ -355,16 +358,17 @@ def _assigned(body: Sequence[Statement]) -> Iterator[Register]:
                 yield from _assigned(inner)
 
 
-def _condition(span: Span) -> str:
+def _condition(span: Span, threads: int) -> str:
+    """Whether a thread is one of these. Of a block that is no longer than their period, its number is."""
     low, high, period = span
-    number = f"threadIdx.x % {period}"
-    if low and high < period:
-        return (
-            f"{number} / {high - low} == {low // (high - low)}"
-            if low % (high - low) == 0
-            else (f"{number} >= {low} && {number} < {high}")
-        )
-    return f"{number} < {high}" if not low else f"{number} >= {low}"
+    number = "threadIdx.x" if threads <= period else f"threadIdx.x % {period}"
+    if high - low == 1:
+        return f"{number} == {low}"
+    if not low or high >= min(period, threads):
+        return f"{number} >= {low}" if low else f"{number} < {high}"
+    if low % (high - low) == 0:
+        return f"{number} / {high - low} == {low // (high - low)}"
+    return f"{number} >= {low} && {number} < {high}"
 
 
 def _store(tensor: str, index: Index, value: Expression, *, is_streamed: bool) -> str:

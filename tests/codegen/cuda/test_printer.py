@@ -82,6 +82,31 @@ def test_no_more_is_loaded_ahead_than_there_are_registers(tensor: str, extent: i
     assert lines[next(n for n, line in enumerate(lines) if line.startswith("for (")) - 1] == told
 
 
+@pytest.mark.parametrize(
+    ("spans", "printed_as"),
+    [
+        (((0, 1, 64),), "threadIdx.x == 0"),
+        (((0, 1, 32),), "threadIdx.x % 32 == 0"),
+        (((3, 4, 64),), "threadIdx.x == 3"),
+        (((0, 48, 256),), "threadIdx.x < 48"),
+        (((0, 16, 32), (32, 64, 64)), "threadIdx.x % 32 < 16 && threadIdx.x >= 32"),
+        (((16, 32, 64),), "threadIdx.x / 16 == 1"),
+        (((16, 32, 32),), "threadIdx.x % 32 >= 16"),
+        (((5, 12, 32),), "threadIdx.x % 32 >= 5 && threadIdx.x % 32 < 12"),
+    ],
+)
+def test_a_condition_says_no_more_than_a_block_needs(
+    spans: tuple[tuple[int, int, int], ...], printed_as: str
+) -> None:
+    """Of 64 threads: each of them is in as many spans as the condition says."""
+    text = printed(Where(spans, (Store("C", AT, load("A")),)))
+    assert f"  if ({printed_as}) {{" in text.splitlines()
+    condition = printed_as.replace("&&", "and").replace("/", "//")
+    for thread in range(64):
+        said = eval(condition.replace("threadIdx.x", str(thread)))
+        assert said == all(low <= thread % period < high for low, high, period in spans)
+
+
 def matrix(name: str, constant: int, *, is_transposed: bool = False) -> Assign:
     index = Index(constant, (("row", 8),))
     return Assign(Register(name, BITS), LoadMatrix("tile", index, DType.BF16, is_transposed=is_transposed))
