@@ -261,7 +261,7 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, sett
                             lines.append(f"{margin}{cuda_type(register.type)} {c_name(register.name)}{{}};")
                             visible[register.name] = register.type
                 for head, begin, inner in _inside(statement, depth + 1, setting):
-                    lines += [f"{margin}{head} {{", *begin]
+                    lines += [f"{margin}{head} {{" if head else f"{margin}{{", *begin]
                     lines += _block(inner, dict(visible), depth + 1, setting)
                 lines.append(f"{margin}}}")
     return lines
@@ -270,14 +270,16 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, sett
 def _inside(
     statement: Statement, depth: int, setting: _Setting
 ) -> Iterator[tuple[str, list[str], tuple[Statement, ...]]]:
-    """The blocks of a statement: what says when each is done, and lines that it begins with."""
+    """The blocks of a statement: when each is done, if not always, and the lines that it begins with."""
     match statement:
         case Where(spans, body):
             holds = " && ".join(_condition(span, setting.threads) for span in spans)
             yield f"if ({holds})", [], body
         case PerThread(coordinates, body):
             first = _coordinates(coordinates, statement.threads, setting.index, depth)
-            yield f"if (threadIdx.x < {statement.threads})", first, body
+            span = (0, statement.threads, setting.threads)
+            is_whole = statement.threads == setting.threads
+            yield "" if is_whole else f"if ({_condition(span, setting.threads)})", first, body
         case Loop(variable, extent, body, first):
             v = c_name(variable)
             told = _unrolled(statement, setting.near, "  " * (depth - 1))

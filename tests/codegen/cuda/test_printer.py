@@ -14,6 +14,7 @@ from spacedsl.codegen.tree.program import (
     Grid,
     Loop,
     Multiply,
+    PerThread,
     Program,
     Statement,
     Store,
@@ -105,6 +106,17 @@ def test_a_condition_says_no_more_than_a_block_needs(
     for thread in range(64):
         said = eval(condition.replace("threadIdx.x", str(thread)))
         assert said == all(low <= thread % period < high for low, high, period in spans)
+
+
+@pytest.mark.parametrize(
+    ("threads", "head"), [(64, "{"), (63, "if (threadIdx.x < 63) {"), (1, "if (threadIdx.x == 0) {")]
+)
+def test_what_all_threads_do_for_themselves_has_no_condition(threads: int, head: str) -> None:
+    own = PerThread(
+        (Coordinate("own", False, 1, threads),), (Store("C", Index(0, (("own", 1),)), load("A")),)
+    )
+    lines = [line.strip() for line in printed(own).splitlines()]
+    assert lines[lines.index(f"const int own = {'threadIdx.x' if threads > 1 else '0'};") - 1] == head
 
 
 def matrix(name: str, constant: int, *, is_transposed: bool = False) -> Assign:
