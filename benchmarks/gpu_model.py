@@ -26,7 +26,8 @@ from spacedsl.api.problem import pose
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.cuda.batches.cases import kernel_of
-from spacedsl.codegen.cuda.batches.results import RESULTS, ProblemResults, read_results
+from spacedsl.codegen.cuda.batches.folders import RESULTS
+from spacedsl.codegen.cuda.batches.results import ProblemResults, read_results
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.prediction import Prediction, predict
 from spacedsl.codegen.cuda.printer import print_cuda

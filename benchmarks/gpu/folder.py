@@ -16,7 +16,7 @@ from benchmarks.gpu.cases import Case
 from benchmarks.gpu.measured import PEERS
 from spacedsl import api
 from spacedsl.cli.faults import CommandError
-from spacedsl.codegen.cuda.batches.results import RESULTS
+from spacedsl.codegen.cuda.batches.folders import RESULTS
 from spacedsl.codegen.cuda.batches.writing import write_script
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.diagnostics import DiagnosticError

@@ -17,7 +17,8 @@ from benchmarks.gpu.folder import kernel_of
 from benchmarks.gpu.measured import Best, best_of, peer_lines, peer_ns
 from benchmarks.ratios import duration
 from benchmarks.tables import headed
-from spacedsl.codegen.cuda.batches.results import RESULTS, BatchResults, ProblemResults, read_results
+from spacedsl.codegen.cuda.batches.folders import RESULTS
+from spacedsl.codegen.cuda.batches.results import BatchResults, ProblemResults, read_results
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,13 @@ class Interface(Protocol):
     def parameters(self) -> tuple[Parameter, ...]: ...
 
 
-def prototype(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:
-    """The entry point's declaration, without the semicolon."""
+def prototype(
+    name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter], *, is_for_gpu: bool = False
+) -> str:
+    """The entry point's declaration, without the semicolon. For a GPU it is like functions of CUDA."""
     arguments = [pointer(t) for t in tensors] + [f"{p.dtype.c_name} {c_name(p.name)}" for p in parameters]
-    return f"void {entry_name(name)}({', '.join(arguments)})"
+    arguments += ["cudaStream_t stream"] * is_for_gpu
+    return f"{'cudaError_t' if is_for_gpu else 'void'} {entry_name(name)}({', '.join(arguments)})"
 
 
 def print_header(
@@ -39,10 +42,11 @@ def print_header(
 ) -> str:
     """The header that goes with every implementation of a kernel, for C and for C++."""
     guard = f"SPACEDSL_{entry_name(name).upper()}_H"
-    declaration = prototype(name, tensors, parameters)
+    declaration = prototype(name, tensors, parameters, is_for_gpu=is_for_gpu)
     return "\n".join([
         banner(name, tensors, parameters, has_threads=not is_for_gpu, is_for_gpu=is_for_gpu),
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>",
+        *["#include <cuda_runtime_api.h>"] * is_for_gpu,
         "#ifdef __cplusplus", 'extern "C" {', "#define restrict __restrict", "#endif",
         f"{declaration};",
         "#ifdef __cplusplus", "#undef restrict", "}", "#endif", "#endif", "",
@@ -86,8 +90,9 @@ _LIBRARY = " Link with -lm."
 
 _ON_A_GPU = (
     "Every pointer is to memory of the device, and aligned to 16 bytes, as what cudaMalloc gives is. No "
-    "output overlaps another tensor. The function returns before the GPU has ended. Build with nvcc "
-    "-std=c++17 -O3."
+    "output overlaps another tensor. All that the function does is put in the stream, memory that it needs "
+    "itself included; it returns before the GPU has ended, with the first error of a call of CUDA. Calls in "
+    "different streams share nothing. Build with nvcc -std=c++17 -O3."
 )
 
 _THREADS = (

@@ -1,7 +1,8 @@
 """Names that a C program should not give to a function of its own: those of the C library.
 
 What glibc 2.36 exports from libc and libm: ISO C, POSIX, and its own. A function of one of these names would
-take the library's place in every program that it is linked into.
+take the library's place in every program that it is linked into. Of what expressions call, and of what CUDA
+declares in every file, nothing else should have the name either.
 """
 
 from __future__ import annotations
@@ -251,3 +252,21 @@ _NAMES = """
     xdrstdio_create xencrypt xprt_register xprt_unregister y0 y0f y0l y1 y1f y1l yn ynf ynl
 """
 C_LIBRARY = frozenset(_NAMES.split())
+
+_FUNCTIONS = """
+    abs acos acosf acosh acoshf asin asinf asinh asinhf atan atan2 atan2f atanf atanh atanhf cbrt cbrtf
+    ceil ceilf clock clock64 copysign copysignf cos cosf cosh coshf cospi cospif cyl_bessel_i0
+    cyl_bessel_i0f cyl_bessel_i1 cyl_bessel_i1f div erf erfc erfcf erfcinv erfcinvf erfcx erfcxf erff
+    erfinv erfinvf exp exp10 exp10f exp2 exp2f expf expm1 expm1f fabs fabsf fdim fdimf floor floorf fma
+    fmaf fmax fmaxf fmin fminf fmod fmodf free frexp frexpf hypot hypotf ilogb ilogbf isfinite isinf isnan
+    j0f j1f jnf labs ldexp ldexpf lgamma lgammaf llabs llmax llmin llrint llrintf llround llroundf log
+    log10 log10f log1p log1pf log2 log2f logb logbf logf lrint lrintf lround lroundf malloc max memcpy
+    memset min modf modff nan nanf nearbyint nearbyintf nextafter nextafterf norm norm3d norm3df norm4d
+    norm4df normcdf normcdff normcdfinv normcdfinvf normf pow powf printf rcbrt rcbrtf remainder
+    remainderf remquo remquof rhypot rhypotf rint rintf rnorm rnorm3d rnorm3df rnorm4d rnorm4df rnormf
+    round roundf rsqrt rsqrtf scalbln scalblnf scalbn scalbnf signbit sin sincos sincosf sincospi
+    sincospif sinf sinh sinhf sinpi sinpif sqrt sqrtf tan tanf tanh tanhf tgamma tgammaf trunc truncf
+    ullmax ullmin umax umin y0f y1f ynf
+"""
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+"""Mathematics of C, and what CUDA 13.0 adds in every file, but for Bessel functions: loops are called j0."""

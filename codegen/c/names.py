@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from spacedsl.codegen.c.library import C_LIBRARY
+from spacedsl.codegen.c.library import C_LIBRARY, FUNCTIONS
 from spacedsl.kernels.dtypes import DType
 
 _PREFIX = "k_"
@@ -28,7 +28,7 @@ _RESERVED = """
     noexcept not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast
     template this throw try typeid typename using virtual wchar_t xor xor_eq
 
-    threadIdx blockIdx blockDim gridDim warpSize shared_memory check LAUNCH CUDA_TWIN dim3
+    threadIdx blockIdx blockDim gridDim warpSize shared_memory stream error first_error LAUNCH CUDA_TWIN dim3
 
     in begin end arguments pool thread partial kill_dependency NULL CSIGNAL
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
@@ -49,13 +49,6 @@ _FAMILIES = (
     "cuda",
     "twin_",
     "make_",
-    "float2",
-    "float4",
-    "double2",
-    "uint2",
-    "uint4",
-    "ushort2",
-    "ushort4",
 )
 """Beginnings of names that the generated file and its headers declare."""
 
@@ -63,11 +56,20 @@ _MACRO = re.compile("[A-Z][A-Z0-9]*_")
 """As macros of headers begin: `CPU_ZERO`, `SYS_write`. The others are words of the list."""
 
 
+_VECTOR = re.compile("(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]")
+"""As vectors of CUDA begin: `float4`, `ulonglong4_16a`."""
+
+
+def _means_something(name: str) -> bool:
+    is_word = name in _WORDS or name in FUNCTIONS
+    return is_word or name.startswith(_FAMILIES) or bool(_MACRO.match(name) or _VECTOR.match(name))
+
+
 @lru_cache(maxsize=1 << 14)
 def c_name(name: str) -> str:
     """The identifier of a tensor, parameter, loop or register: a local name, or one of an argument."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-    if plain in _WORDS or not plain[:1].isalpha() or plain.startswith(_FAMILIES) or _MACRO.match(plain):
+    if not plain[:1].isalpha() or _means_something(plain):
         return _PREFIX + plain
     return plain
 

@@ -136,7 +136,7 @@ def _kernel(program: Program, grid: Grid, index: str) -> str:
     lines += _coordinates([c for c in grid.coordinates if c.is_block], grid.blocks, index, 1)
     lines += _coordinates([c for c in grid.coordinates if not c.is_block], grid.threads, index, 1)
     near = frozenset(t.name for t in grid.shared)
-    return "\n".join([head, *lines, *_block(grid.body, {}, 1, _Setting(index, near)), "}"])
+    return "\n".join([head, *lines, *_block(grid.body, {}, 1, _Setting(index, near, grid.threads)), "}"])
 
 
 def _coordinates(coordinates: Sequence[Coordinate], count: int, index: str, depth: int) -> list[str]:
@@ -211,6 +211,8 @@ class _Setting:
     """The type of positions."""
     near: frozenset[str]
     """Arrays that a block shares."""
+    threads: int
+    """Of a block."""
 
 
 def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, setting: _Setting) -> list[str]:
@@ -259,7 +261,7 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, sett
                             lines.append(f"{margin}{cuda_type(register.type)} {c_name(register.name)}{{}};")
                             visible[register.name] = register.type
                 for head, begin, inner in _inside(statement, depth + 1, setting):
-                    lines += [f"{margin}{head} {{", *begin]
+                    lines += [f"{margin}{head} {{" if head else f"{margin}{{", *begin]
                     lines += _block(inner, dict(visible), depth + 1, setting)
                 lines.append(f"{margin}}}")
     return lines
@@ -268,13 +270,16 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, sett
 def _inside(
     statement: Statement, depth: int, setting: _Setting
 ) -> Iterator[tuple[str, list[str], tuple[Statement, ...]]]:
-    """The blocks of a statement: what says when each is done, and lines that it begins with."""
+    """The blocks of a statement: when each is done, if not always, and the lines that it begins with."""
     match statement:
         case Where(spans, body):
-            yield f"if ({' && '.join(map(_condition, spans))})", [], body
+            holds = " && ".join(_condition(span, setting.threads) for span in spans)
+            yield f"if ({holds})", [], body
         case PerThread(coordinates, body):
             first = _coordinates(coordinates, statement.threads, setting.index, depth)
-            yield f"if (threadIdx.x < {statement.threads})", first, body
+            span = (0, statement.threads, setting.threads)
+            is_whole = statement.threads == setting.threads
+            yield "" if is_whole else f"if ({_condition(span, setting.threads)})", first, body
         case Loop(variable, extent, body, first):
             v = c_name(variable)
             told = _unrolled(statement, setting.near, "  " * (depth - 1))
@@ -355,16 +360,17 @@ def _assigned(body: Sequence[Statement]) -> Iterator[Register]:
                 yield from _assigned(inner)
 
 
-def _condition(span: Span) -> str:
+def _condition(span: Span, threads: int) -> str:
+    """Whether a thread is one of these. Of a block that is no longer than their period, its number is."""
     low, high, period = span
-    number = f"threadIdx.x % {period}"
-    if low and high < period:
-        return (
-            f"{number} / {high - low} == {low // (high - low)}"
-            if low % (high - low) == 0
-            else (f"{number} >= {low} && {number} < {high}")
-        )
-    return f"{number} < {high}" if not low else f"{number} >= {low}"
+    number = "threadIdx.x" if threads <= period else f"threadIdx.x % {period}"
+    if high - low == 1:
+        return f"{number} == {low}"
+    if not low or high >= min(period, threads):
+        return f"{number} >= {low}" if low else f"{number} < {high}"
+    if low % (high - low) == 0:
+        return f"{number} / {high - low} == {low // (high - low)}"
+    return f"{number} >= {low} && {number} < {high}"
 
 
 def _store(tensor: str, index: Index, value: Expression, *, is_streamed: bool) -> str:
@@ -385,43 +391,44 @@ def _partial_store(tensor: str, index: Index, value: Expression, count: int) -> 
 
 
 def _host(program: Program, grids: Sequence[Grid]) -> str:
+    """Everything is put in the caller's stream, memory between kernels as well: calls share nothing.
+
+    What fails first is returned, and nothing is begun behind it.
+    """
+    head = prototype(program.name, program.tensors, program.parameters, is_for_gpu=True)
     lines = [
-        f'extern "C" {prototype(program.name, program.tensors, program.parameters)} {{'.replace(
-            "restrict ", "__restrict__ "
-        )
+        f'extern "C" {head.replace("restrict ", "__restrict__ ")} {{',
+        "  cudaError_t error = cudaSuccess;",
     ]
-    for scratch in program.scratch:
-        tensor = scratch.tensor
-        dtype, name = tensor.dtype.c_name, c_name(tensor.name)
-        lines.append(f"  static {dtype} *{name};")
-        lines.append(f"  if (!{name}) {{")
-        lines.append(f"    check(cudaMalloc((void **)&{name}, {tensor.nbytes}));")
-        if scratch.is_zeroed:
-            lines.append(f"    check(cudaMemset({name}, 0, {tensor.nbytes}));")
-        lines.append("  }")
-    for grid in grids:
-        names = map(c_name, arguments(program, grid))
-        nbytes = shared_bytes(grid)
-        if nbytes > STATIC_SHARED_BYTES:
-            attribute = "cudaFuncAttributeMaxDynamicSharedMemorySize"
-            lines.append(f"  check(cudaFuncSetAttribute({c_name(grid.name)}, {attribute}, {nbytes}));")
-        lines.append(
-            f"  LAUNCH({c_name(grid.name)}, {grid.blocks}, {grid.threads}, {nbytes}, {', '.join(names)});"
-        )
-    lines.append("  check(cudaGetLastError());")
-    return "\n".join([_LAUNCH, *lines, "}"])
+    scratch = [(c_name(s.tensor.name), s) for s in program.scratch]
+    lines += [f"  {s.tensor.dtype.c_name} *{name} = nullptr;" for name, s in scratch]
+    calls: list[str] = []
+    for name, s in scratch:
+        calls.append(f"cudaMallocAsync((void **)&{name}, {s.tensor.nbytes}, stream)")
+        if s.is_zeroed:
+            calls.append(f"cudaMemsetAsync({name}, 0, {s.tensor.nbytes}, stream)")
+    calls += (call for grid in grids for call in _launching(program, grid))
+    lines += [f"  if (!error) error = {call};" for call in calls]
+    for name, _ in reversed(scratch):
+        lines.append(f"  if ({name}) error = first_error(error, cudaFreeAsync({name}, stream));")
+    return "\n".join([_LAUNCH, *([_FIRST] if scratch else []), *lines, "  return error;", "}"])
+
+
+def _launching(program: Program, grid: Grid) -> Iterator[str]:
+    name, nbytes = c_name(grid.name), shared_bytes(grid)
+    if nbytes > STATIC_SHARED_BYTES:
+        yield f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {nbytes})"
+    passed = ", ".join(map(c_name, arguments(program, grid)))
+    yield f"LAUNCH({name}, {grid.blocks}, {grid.threads}, {nbytes}, stream, {passed})"
 
 
 _LAUNCH = """\
 #ifndef LAUNCH
-#include <stdio.h>
-#include <stdlib.h>
-#define LAUNCH(kernel, blocks, threads, shared, ...) kernel<<<blocks, threads, shared>>>(__VA_ARGS__)
+#define LAUNCH(kernel, blocks, threads, shared, stream, ...) \\
+  (kernel<<<blocks, threads, shared, stream>>>(__VA_ARGS__), cudaGetLastError())
 #endif
+"""
 
-static void check(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  fprintf(stderr, "%s\\n", cudaGetErrorString(error));
-  abort();
-}
+_FIRST = """\
+static cudaError_t first_error(cudaError_t first, cudaError_t second) { return first ? first : second; }
 """

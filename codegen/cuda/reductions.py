@@ -15,7 +15,7 @@ from spacedsl.codegen.linalg.implementation import GridImplementation
 from spacedsl.codegen.linalg.partials import accumulator, combination, combined_by
 from spacedsl.codegen.linalg.registers import Registers
 from spacedsl.codegen.tree.errors import LoweringError
-from spacedsl.codegen.tree.expressions import WARP, Index, Load, Number, Register, Shuffle
+from spacedsl.codegen.tree.expressions import WARP, Index, Load, Register, Shuffle
 from spacedsl.codegen.tree.parts import assigned, own_expressions, statements
 from spacedsl.codegen.tree.program import Assign, Statement, Store
 from spacedsl.kernels.linalg import backbone
@@ -99,11 +99,9 @@ def combined(
 def _ended(
     shared: SharedOut, group: Sequence[Register], threads: int, variable: Variable
 ) -> Iterator[Statement]:
-    first, *others = group
-    if others:
-        nothing = Number(neutral(shared.combine, first.type.dtype), first.type)
+    first = group[0]
+    if len(group) > 1:
         yield Assign(first, combination(group, shared.combine))
-        yield from (Assign(other, nothing) for other in others)
     for stride, size in shared.spans:
         distance = stride
         while distance < min(WARP, stride * size):

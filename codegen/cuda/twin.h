@@ -417,54 +417,37 @@ static void twin_launch(unsigned blocks, unsigned threads, size_t shared_bytes, 
   }
 }
 
-#define LAUNCH(kernel, blocks, threads, shared_bytes, ...)                                                        \
-  do {                                                                                                            \
-    auto call = [=] { kernel(__VA_ARGS__); };                                                                     \
-    twin_launch(blocks, threads, shared_bytes, [](void *it) { (*(decltype(call) *)it)(); }, &call);               \
-  } while (0)
-
 /* ---- What the host function calls ---- */
-
-#define TWIN_ARRAYS 1024
-static struct twin_array {
-  void *memory;
-  size_t size;
-  int fill;
-} twin_arrays[TWIN_ARRAYS];
 
 typedef int cudaError_t;
 enum { cudaSuccess, cudaFuncAttributeMaxDynamicSharedMemorySize };
-template <class Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel, int, int) { return cudaSuccess; }
-static inline cudaError_t cudaMemset(void *memory, int value, size_t size) {
-  for (twin_array &array : twin_arrays)
-    if (array.memory == memory) array.fill = value;
-  return memset(memory, value, size), cudaSuccess;
-}
-static inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
-static inline const char *cudaGetErrorString(cudaError_t) { return "no memory"; }
+/* Nothing is passed for it: a worker calls a twin as it calls the C of a kernel. What fails ends the process. */
+struct cudaStream_t {};
 
-/* Holds no numbers when it is new. */
-static inline cudaError_t cudaMalloc(void **memory, size_t size) {
-  unsigned n = 0;
-  while (n < TWIN_ARRAYS && twin_arrays[n].memory) ++n;
-  if (n == TWIN_ARRAYS || !(twin_arrays[n].memory = malloc(size))) return 2;
-  twin_arrays[n].size = size;
-  twin_arrays[n].fill = 0xff;
-  *memory = memset(twin_arrays[n].memory, 0xff, size);
+template <class Call> static cudaError_t twin_call(unsigned blocks, unsigned threads, size_t shared_bytes, Call call) {
+  twin_launch(blocks, threads, shared_bytes, [](void *it) { (*(Call *)it)(); }, &call);
   return cudaSuccess;
 }
+#define LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...) \
+  twin_call(blocks, threads, shared_bytes, [=] { kernel(__VA_ARGS__); })
 
-/* A call in another order shall not find what the one before has left there. */
-extern "C" void twin_forget(void) {
-  twin_now.forgotten = twin_now.launches;
-  for (twin_array &array : twin_arrays)
-    if (array.memory) memset(array.memory, array.fill, array.size);
+template <class Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel, int, int) { return cudaSuccess; }
+static inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t size, cudaStream_t) {
+  return memset(memory, value, size), cudaSuccess;
 }
+/* Holds no numbers when it is new. */
+static inline cudaError_t cudaMallocAsync(void **memory, size_t size, cudaStream_t) {
+  if (!(*memory = malloc(size))) twin_fail("no memory for arrays between kernels");
+  return memset(*memory, 0xff, size), cudaSuccess;
+}
+static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t) { return free(memory), cudaSuccess; }
+
+/* What has been read so far counts no more (`races.h`). */
+extern "C" void twin_forget(void) { twin_now.forgotten = twin_now.launches; }
 
 /* When the library is unloaded. */
 __attribute__((destructor)) static void twin_end(void) {
   if (twin_stacks) munmap(twin_stacks, TWIN_STACKS_BYTES);
   for (unsigned n = 0; n < TWIN_THREADS; ++n) free(twin_queues[n].copies);
-  for (unsigned n = 0; n < TWIN_ARRAYS; ++n) free(twin_arrays[n].memory);
 }
 #endif

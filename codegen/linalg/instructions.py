@@ -2,9 +2,10 @@
 
 In: an instruction, and where the dimensions around it stand. Out: statements of the program tree. A user
 finds the instance that made its operand through the mapping of dimensions: in a register, or in a temporary.
-Readers combine the partial results of a reduction. Of a vector that is not whole, memory beyond the index is
-left alone, and so are the lanes that a reduction has no term for. A store that lies inside of what its value
-reduces has a part of that, and combines it with what is there. Loops are for `lower.py`.
+Readers combine the partial results of a reduction, unless its threads have. Of a vector that is not whole,
+memory beyond the index is left alone, and so are the lanes that a reduction has no term for. A store that
+lies inside of what its value reduces has a part of that, and combines it with what is there. Loops are for
+`lower.py`.
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ class Instructions:
             return self.registers.of(maker, unrolled), None
         made = unrolled if start is None else {m: unrolled[u] for m, u in start.mapping if u in unrolled}
         registers = self.registers.partials_of(initialiser, made)
-        return combination(registers, partials.combine), partials
+        return combination(registers[: 1 if partials.is_joined else None], partials.combine), partials
 
 
 def _store(

@@ -1,7 +1,7 @@
 """Partial results of a reduction: registers that do not wait for each other, and lanes of them.
 
 In: a reduction and the decisions about it. Out: `Partials`, where it has any. Threads that share a reduction
-have accumulators of their own as well, which `ParallelLoop` combines; nothing is said of them here.
+have accumulators of their own as well, which `ParallelLoop` combines, or `cuda/reductions.py`: not done here.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Partials:
     """1, unless a reduced dimension is a vector."""
     copies: tuple[Mapping[Dimension, int], ...]
     """The reduced indices of the registers. The first one, where all of them are 0, is the initialiser's."""
+    is_joined: bool
+    """Whether threads share the reduction: behind its loops, all of it is in the first register."""
 
     @classmethod
     def of(cls, reduction: Instruction, implementation: Implementation) -> Partials | None:
@@ -41,7 +43,8 @@ class Partials:
         copies = tuple(dict(zip(split, index, strict=True)) for index in indices)
         if lanes == 1 and len(copies) == 1:
             return None
-        return cls(reduction, combined_by(reduction), lanes, copies)
+        is_joined = any(kind(d) == "THREAD" for d in reduction.reduced_dims)
+        return cls(reduction, combined_by(reduction), lanes, copies, is_joined)
 
     def number(self, unrolled: Mapping[Dimension, int]) -> int:
         """Of the register that an instance of the reduction accumulates in."""

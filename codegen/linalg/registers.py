@@ -1,8 +1,9 @@
 """Registers: where the value of each instance of an instruction is kept.
 
-In: a kernel's backbone and the decisions about it. Out: a `Register` for each instance, named by its unrolled
-indices; of a reduction that of its initialiser, which it updates in place, and further ones where it has
-partial results (`partials.py`). What is assigned to them is not known here.
+In: a kernel's backbone and the decisions about it. Out: a `Register` for each instance, named by its
+instruction and, behind `_at`, its unrolled indices: instructions have numbers as well; of a reduction that of
+its initialiser, which it updates in place, and further ones where it has partial results (`partials.py`).
+What is assigned to them is not known here.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ class Registers:
     def _named(self, instruction: Instruction, unrolled: Mapping[Dimension, int], lanes: int) -> Register:
         instance = tuple((d, unrolled[d]) for d in instruction.dims if d in unrolled)
         if (instruction, instance) not in self._names:
-            name = "_".join([instruction.name, *(str(number) for _, number in instance)])
+            copy = "".join(f"_{number}" for _, number in instance)
+            name = f"{instruction.name}_at{copy}" if copy else instruction.name
             self._names[instruction, instance] = self.fresh(name)
         return Register(self._names[instruction, instance], Type(self.dtype(instruction), lanes))
 

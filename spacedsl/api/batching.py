@@ -14,8 +14,8 @@ from spacedsl.api.exploration import pose_again
 from spacedsl.api.problem import ChangedError, Listener, Preparing, Problem, UnknownNameError
 from spacedsl.api.replaying import recorded_implementation
 from spacedsl.api.targets import TARGETS
-from spacedsl.codegen.cuda.batches.results import RESULTS
-from spacedsl.codegen.cuda.batches.writing import Batched, BatchedProblem, write_batch
+from spacedsl.codegen.cuda.batches.folders import occupied
+from spacedsl.codegen.cuda.batches.writing import Batched, BatchedProblem, names, write_batch
 from spacedsl.codegen.cuda.nvrtc import is_target, version
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
@@ -72,11 +72,14 @@ def batch(
     to be the fastest and have not been measured, with so many `others`, evenly spread over all slower ones.
     `seed`: of the values of test cases, which the other machine makes itself without `has_cases`.
 
-    Raises `UnknownNameError` for what is not for one GPU, `StoreError` where there is no run, `ChangedError`
-    where the space or the generator has changed since, `EnvironmentLack`; for records what `replay` does.
+    The folder is a new or an empty one, or that of an earlier batch that has not been run, which is replaced.
+
+    Raises `UnknownNameError` for another folder and for what is not for one GPU, `StoreError` where there is
+    no run, `ChangedError` where the space or the generator has changed since, `EnvironmentLack`; for records
+    what `replay` does.
     """
-    if (folder / RESULTS).exists():
-        raise UnknownNameError(f"{folder} holds results of an earlier batch: take another folder")
+    if (why := occupied(folder)) is not None:
+        raise UnknownNameError(why)
     gathered: dict[tuple[object, ...], _Gathered] = {}
     device: GpuDevice | None = None
     for source in sources:
@@ -97,14 +100,16 @@ def batch(
         )
     if not is_target(device.compute_capability):
         raise EnvironmentLack(f"{version()} no longer knows the architecture of {device.name}")
-    for each in gathered.values() if has_cases else ():
-        check_memory(each.kernel, 0)
-    on_event(Preparing("compiling"))
     problems = [
         BatchedProblem(each.kernel, tuple(each.implementations), tuple(each.runs))
         for each in gathered.values()
         if each.implementations
     ]
+    if (why := occupied(folder, tuple(names(problems)))) is not None:
+        raise UnknownNameError(why)
+    for each in gathered.values() if has_cases else ():
+        check_memory(each.kernel, 0)
+    on_event(Preparing("compiling"))
     written = write_batch(folder, device, problems, seed, has_cases=has_cases)
     return Batch(written.implementations, len(problems), written.refused)
 

@@ -17,8 +17,8 @@ from spacedsl import record
 from spacedsl.api.problem import ChangedError, Listener, Warned
 from spacedsl.api.results import Best, RunFiles, fastest_measured
 from spacedsl.api.targets import TARGETS
+from spacedsl.codegen.cuda.batches.folders import RESULTS
 from spacedsl.codegen.cuda.batches.results import (
-    RESULTS,
     BatchResults,
     Measured,
     MeasuredDevice,

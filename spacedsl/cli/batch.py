@@ -57,7 +57,8 @@ def batch(
 ) -> ExitCode:
     """Put implementations for a GPU in a folder that a machine with one checks and times by itself.
 
-    What a run has measured already is left out. `import` takes the results back.
+    What a run has measured already is left out. `import` takes the results back. A batch that lies in the
+    folder, and has not been run, is replaced; a folder with anything else is refused.
     """
     from spacedsl import api
     from spacedsl.search.store import holds_run

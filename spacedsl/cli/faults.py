@@ -22,7 +22,7 @@ class ExitCode(enum.IntEnum):
     CONTENT = 1
     """A file whose content is wrong, or from which other code comes than it records."""
     USAGE = 2
-    """A wrong flag, a missing file, a wrong configuration."""
+    """A wrong flag, a missing file, a wrong configuration, a folder that holds something else."""
     EMPTY_SPACE = 3
     NO_CANDIDATE = 4
     """The budget ended and no candidate was valid; the candidate that was replayed is not."""

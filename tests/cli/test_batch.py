@@ -116,6 +116,37 @@ def test_importing_again_changes_nothing_and_another_batch_leaves_out_what_is_kn
     assert new["digest"] not in {line.get("digest") for line in results(back)}
 
 
+def test_another_batch_takes_the_place_of_one_that_has_not_been_run(back: Path) -> None:
+    (back / "batch" / "results.jsonl").unlink()
+    old = back / "batch" / "axpy"
+    old.rename(back / "batch" / "earlier")
+    about = json.loads((back / "batch" / "batch.json").read_text())
+    (back / "batch" / "batch.json").write_text(json.dumps({**about, "problems": ["earlier"]}))
+    assert run("batch", the_run(back), "--top", 2, "--no-cases", "-o", back / "batch").code == 0
+    assert json.loads((back / "batch" / "batch.json").read_text())["problems"] == ["axpy"]
+    assert len(list((old / "implementations").glob("*.cubin"))) == 2
+    assert [path.name for path in (back / "batch" / "earlier").rglob("*.cubin")] == []
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        ("out", "out: this is a file, not a folder"),
+        ("out/thesis.tex", "out holds other things than a batch: take another folder"),
+    ],
+)
+def test_nothing_is_compiled_for_a_folder_that_is_something_else(
+    there: str, why: str, back: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (back / there).parent.mkdir(exist_ok=True)
+    (back / there).write_text("mine")
+    monkeypatch.setattr(batching, "write_batch", None)
+    ran = run("batch", the_run(back), "-o", back / "out")
+    assert ran.code == 2
+    assert why in ran.err
+    assert (back / there).read_text() == "mine"
+
+
 def test_what_fails_there_is_counted_and_never_the_best(back: Path) -> None:
     about, *lines = results(back)
     failed = {"failure": "wrong_result", "message": "y[3] is 0.0, not 1.0 (inputs: random)"}

@@ -21,7 +21,8 @@ from benchmarks.gpu.measured import Best, Line, best_of, peer_lines, peer_ns
 from benchmarks.pipelines.gpu.folder import HALIDE
 from benchmarks.ratios import duration
 from benchmarks.tables import headed
-from spacedsl.codegen.cuda.batches.results import RESULTS, BatchResults, read_results
+from spacedsl.codegen.cuda.batches.folders import RESULTS
+from spacedsl.codegen.cuda.batches.results import BatchResults, read_results
 
 NOT_YET = "not measured yet"
 

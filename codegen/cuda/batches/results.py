@@ -15,13 +15,11 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from spacedsl.codegen.cuda.batches.writing import DECISIONS, code_path
+from spacedsl.codegen.cuda.batches.folders import BATCH, DECISIONS, PROBLEM, code_path
 from spacedsl.codegen.running.timing import summarise
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Failure, Outcome
-
-RESULTS = "results.jsonl"
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -136,8 +134,8 @@ class BatchResults:
 def read_results(path: Path) -> BatchResults:
     """Raises `DiagnosticError` (RC002) for the first line that is wrong, `OSError`."""
     source = Source.read(path)
-    batch = _document(path.parent / "batch.json", _Batch)
-    problems = {name: _document(path.parent / name / "problem.json", _Problem) for name in batch.problems}
+    batch = _document(path.parent / BATCH, _Batch)
+    problems = {name: _document(path.parent / name / PROBLEM, _Problem) for name in batch.problems}
     entries = {(name, e.digest): e for name, problem in problems.items() for e in problem.implementations}
     about: _DeviceLine | None = None
     found: dict[tuple[str, str], Measured] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
@@ -19,6 +18,7 @@ from typing import Any
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.batches.cases import write_cases
+from spacedsl.codegen.cuda.batches.folders import BATCH, CODES, DECISIONS, PROBLEM, clear, code_path
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
 from spacedsl.codegen.machine import processor
@@ -30,8 +30,6 @@ from spacedsl.kernels.gpu_device import GpuDevice
 
 PROBES, COMPARING = (Path(__file__).parent / name for name in ("probes.cu", "comparing.cu"))
 """What runs on the device beside implementations: their cubins lie in the folder."""
-DECISIONS = "decisions.json.gz"
-"""What each implementation is made of, by its digest: much text, which only `import` reads."""
 RUNNER = ("run_batch.py", "measuring.py", "arena.py", "driver.py")
 """What runs on the other machine; the first is called."""
 
@@ -66,12 +64,21 @@ class Written:
 def write_batch(
     folder: Path, device: GpuDevice, problems: Sequence[BatchedProblem], seed: int, *, has_cases: bool = True
 ) -> Written:
-    """Fills a folder, which may be there already, with each code once.
+    """Fills a folder with each code once; an earlier batch that lies there is replaced (`folders.py`).
 
     `seed`: of the values of the test cases; without `has_cases`, the other machine makes them. Raises
     `NotFiniteError`, `OSError`.
     """
-    named = dict(zip(_names(problems), problems, strict=True))
+    named = dict(zip(names(problems), problems, strict=True))
+    clear(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {
+        "schema": 2,
+        "device": device.name,
+        "compute_capability": device.compute_capability,
+        "problems": list(named),
+    }
+    _write_json(folder / BATCH, document)
     with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
         written = [_write(folder / n, device, p, seed, compilers) for n, p in named.items()]
     if has_cases:
@@ -80,13 +87,6 @@ def write_batch(
     for kernels in (PROBES, COMPARING):
         cubin = compile_cubin(kernels.read_text(encoding="utf-8"), device.compute_capability)
         (folder / kernels.with_suffix(".cubin").name).write_bytes(cubin.code)
-    document = {
-        "schema": 2,
-        "device": device.name,
-        "compute_capability": device.compute_capability,
-        "problems": list(named),
-    }
-    _write_json(folder / "batch.json", document)
     for script in RUNNER:
         write_script(Path(__file__).parent / script, folder)
     return Written(sum(w.implementations for w in written), sum(w.refused for w in written))
@@ -100,7 +100,7 @@ def write_script(script: Path, folder: Path, *packages: str) -> None:
     (folder / script.name).write_text(text, encoding="utf-8")
 
 
-def _names(problems: Sequence[BatchedProblem]) -> Iterator[str]:
+def names(problems: Sequence[BatchedProblem]) -> Iterator[str]:
     """Of their folders: `matmul`, `matmul-2`, .."""
     seen: dict[str, int] = {}
     for problem in problems:
@@ -113,11 +113,8 @@ def _write(
     folder: Path, device: GpuDevice, problem: BatchedProblem, seed: int, compilers: ThreadPoolExecutor
 ) -> Written:
     """The folder of one problem."""
-    kernel, place = problem.kernel, folder / "implementations"
-    if (folder / "problem.json").exists():  # what an earlier batch left there
-        shutil.rmtree(place, ignore_errors=True)
-        (folder / "cases.json").unlink(missing_ok=True)
-    place.mkdir(parents=True, exist_ok=True)
+    kernel = problem.kernel
+    (folder / CODES).mkdir(parents=True, exist_ok=True)
     codes = {Lowered.of(print_cuda(each.program)): each for each in problem.implementations}
     found = compilers.map(lambda item: _entry(folder, device, *item), codes.items())
     entries = [entry for entry in found if entry is not None]
@@ -142,7 +139,7 @@ def _write(
         "parameters": {p.name: p.dtype.label for p in kernel.parameters},
         "implementations": entries,
     }
-    _write_json(folder / "problem.json", document)
+    _write_json(folder / PROBLEM, document)
     decisions = {lowered.digest: [astuple(d) for d in each.decisions] for lowered, each in codes.items()}
     (folder / DECISIONS).write_bytes(gzip.compress(json.dumps(decisions).encode()))
     return Written(len(entries), len(codes) - len(entries))
@@ -173,11 +170,6 @@ def _entry(folder: Path, device: GpuDevice, lowered: Lowered, each: Batched) -> 
             for s in each.program.scratch
         ],
     }  # fmt: skip
-
-
-def code_path(digest: str) -> Path:
-    """Of the code of an implementation, in the folder of its problem; its cubin lies beside it."""
-    return Path("implementations") / f"{digest[:16]}.cu"
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

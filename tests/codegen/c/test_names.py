@@ -23,7 +23,7 @@ from tests.codegen.runs import compiled_difference, integer_case
 
 _KERNELS = """
     memcpy write main double malloc sqrt environ pool_run pool_loop_i0 k_main atomic_load NULL SYS_write
-    class int64_t f32x16 arguments linux
+    class int64_t f32x16 arguments linux norm rsqrt
 """
 KERNELS = _KERNELS.split()
 _TENSORS = """
@@ -31,7 +31,7 @@ _TENSORS = """
     main memcpy write read malloc sched_priority pthread_create atomic_load kill_dependency NULL CPU_ZERO
     INT64_C SYS_write POOL_THREADS FUTEX_WAIT CSIGNAL int64_t uint32_t int8_t size_t class new this template
     and typename wchar_t linux unix asm u8 u8x16 i16x8_max i64 f16x8 bf16x16 boolx4 bool_not uint8_t uint16_t
-    uint64_t
+    uint64_t exp sqrt fma div stream error float4 longlong2
 """
 TENSORS = _TENSORS.split()
 
@@ -93,6 +93,14 @@ def test_different_names_stay_different() -> None:
     names += [f"k_{name}" for name in names] + [f"k_k_{name}" for name in names]
     assert len({c_name(name) for name in names}) == len(set(names))
     assert len({entry_name(name) for name in names}) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "sqrt", "fma", "fmaxf", "div", "abs", "max", "rsqrt", "norm", "int2"]
+)
+def test_nothing_is_called_as_what_code_could_call(name: str) -> None:
+    """Functions of C, and what CUDA declares in every file."""
+    assert c_name(name) == entry_name(name) == f"k_{name}"
 
 
 def test_usual_names_stay_as_they_are() -> None:

@@ -29,7 +29,7 @@ static void fake_run(void (*kernel)(A...), unsigned blocks, unsigned threads, si
                      std::index_sequence<N...>) {
   gridDim.x = blocks;
   blockDim.x = threads;
-  LAUNCH(kernel, blocks, threads, shared, *(A *)arguments[N]...);
+  LAUNCH(kernel, blocks, threads, shared, 0, *(A *)arguments[N]...);
 }
 """
 

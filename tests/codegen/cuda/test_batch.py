@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ import pytest
 
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.cuda.batches import arena, cases, writing
+from spacedsl.codegen.cuda.batches.folders import code_path, occupied
 from spacedsl.codegen.cuda.batches.writing import (
     RUNNER,
     Batched,
     BatchedProblem,
     Written,
-    code_path,
     write_batch,
 )
 from spacedsl.codegen.cuda.lower import lower_grids
@@ -212,3 +212,78 @@ def test_a_batch_brings_all_that_its_runner_imports(written: Path) -> None:
     for name in RUNNER:
         assert "import spacedsl" not in (written / name).read_text()
         assert "from spacedsl" not in (written / name).read_text()
+
+
+# ---- Its folder -------------------------------------------------------------------------------------------
+
+
+def small(name: str) -> BatchedProblem:
+    made = problem(axpy(64, "{i: [[4], [2]]}"), 2)
+    return replace(made, kernel=replace(made.kernel, name=name))
+
+
+def content(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_batch_takes_the_place_of_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of that one nothing is left; what somebody else has put there stays."""
+    monkeypatch.setattr(writing, "compile_cubin", lambda code, compute_capability: Cubin(b"", {}))
+    write_batch(tmp_path / "new", device(), [small("b")], seed=3)
+    folder = tmp_path / "folder"
+    write_batch(folder, device(), [small("a"), small("b")], seed=3)
+    others = {"a/notes.txt", "b/implementations/mine.cu", "mine/problem.json"}
+    for name in others:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("{}")
+    assert occupied(folder, ("b", "c")) is None
+    write_batch(folder, device(), [small("b")], seed=3)
+    assert content(folder) == content(tmp_path / "new") | others
+
+
+def test_the_folder_of_what_was_interrupted_is_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(code: str, compute_capability: str) -> Cubin:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writing, "compile_cubin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_batch(tmp_path / "folder", device(), [small("a")], seed=3)
+    assert occupied(tmp_path / "folder", ("a",)) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "written", "names", "why"),
+    [
+        ("", "somewhere", ("a",), None),
+        ("folder/", "folder", ("a",), None),
+        ("folder", "folder", (), "this is a file, not a folder"),
+        ("folder", "folder/inside/of", (), "this is a file, not a folder"),
+        ("folder/thesis.tex", "folder", (), "holds other things than a batch"),
+        ("folder/batch.json", "folder", (), "holds other things than a batch"),
+    ],
+)
+def test_nothing_else_has_to_lie_where_a_batch_is_written(
+    there: str, written: str, names: tuple[str, ...], why: str | None, tmp_path: Path
+) -> None:
+    if there.endswith("/"):
+        (tmp_path / there).mkdir()
+    elif there:
+        (tmp_path / there).parent.mkdir(exist_ok=True)
+        (tmp_path / there).write_text("{}")
+    said = occupied(tmp_path / written, names)
+    assert (said is None) if why is None else (said is not None and why in said)
+
+
+@pytest.mark.parametrize("names", [["../other"], ["/etc"], [3], 3, "..", [".."]])
+def test_what_leads_out_of_its_folder_is_no_batch(names: object, tmp_path: Path) -> None:
+    (tmp_path / "batch.json").write_text(json.dumps({"problems": names}))
+    assert "other things than a batch" in (occupied(tmp_path) or "")
+
+
+def test_a_file_in_the_place_of_a_problem_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "batch.json").write_text(json.dumps({"problems": ["a"]}))
+    (tmp_path / "b").write_text("")
+    assert occupied(tmp_path, ("a",)) is None
+    assert f"{tmp_path / 'b'} is no part of a batch" in (occupied(tmp_path, ("a", "b")) or "")

@@ -178,7 +178,9 @@ def test_what_may_be_handed_out_is_run_in_several_orders_of_threads(
 
         def idle(program: Program, order: int = order) -> str:
             """In one order, nothing is done at all."""
-            text = re.sub(r"LAUNCH\(.*?\);", rf"if (twin_order != {order}) {{ \g<0> }}", print_cuda(program))
+            text = re.sub(
+                r"= (LAUNCH\(.*?\));", rf"= twin_order != {order} ? \1 : error;", print_cuda(program)
+            )
             assert "twin_order" in text
             return text
 

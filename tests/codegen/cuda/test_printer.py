@@ -14,6 +14,7 @@ from spacedsl.codegen.tree.program import (
     Grid,
     Loop,
     Multiply,
+    PerThread,
     Program,
     Statement,
     Store,
@@ -80,6 +81,42 @@ def test_no_more_is_loaded_ahead_than_there_are_registers(tensor: str, extent: i
         line.strip() for line in printed(Assign(x, Number(0.0, F32)), loop, Store("C", AT, x)).splitlines()
     ]
     assert lines[next(n for n, line in enumerate(lines) if line.startswith("for (")) - 1] == told
+
+
+@pytest.mark.parametrize(
+    ("spans", "printed_as"),
+    [
+        (((0, 1, 64),), "threadIdx.x == 0"),
+        (((0, 1, 32),), "threadIdx.x % 32 == 0"),
+        (((3, 4, 64),), "threadIdx.x == 3"),
+        (((0, 48, 256),), "threadIdx.x < 48"),
+        (((0, 16, 32), (32, 64, 64)), "threadIdx.x % 32 < 16 && threadIdx.x >= 32"),
+        (((16, 32, 64),), "threadIdx.x / 16 == 1"),
+        (((16, 32, 32),), "threadIdx.x % 32 >= 16"),
+        (((5, 12, 32),), "threadIdx.x % 32 >= 5 && threadIdx.x % 32 < 12"),
+    ],
+)
+def test_a_condition_says_no_more_than_a_block_needs(
+    spans: tuple[tuple[int, int, int], ...], printed_as: str
+) -> None:
+    """Of 64 threads: each of them is in as many spans as the condition says."""
+    text = printed(Where(spans, (Store("C", AT, load("A")),)))
+    assert f"  if ({printed_as}) {{" in text.splitlines()
+    condition = printed_as.replace("&&", "and").replace("/", "//")
+    for thread in range(64):
+        said = eval(condition.replace("threadIdx.x", str(thread)))
+        assert said == all(low <= thread % period < high for low, high, period in spans)
+
+
+@pytest.mark.parametrize(
+    ("threads", "head"), [(64, "{"), (63, "if (threadIdx.x < 63) {"), (1, "if (threadIdx.x == 0) {")]
+)
+def test_what_all_threads_do_for_themselves_has_no_condition(threads: int, head: str) -> None:
+    own = PerThread(
+        (Coordinate("own", False, 1, threads),), (Store("C", Index(0, (("own", 1),)), load("A")),)
+    )
+    lines = [line.strip() for line in printed(own).splitlines()]
+    assert lines[lines.index(f"const int own = {'threadIdx.x' if threads > 1 else '0'};") - 1] == head
 
 
 def matrix(name: str, constant: int, *, is_transposed: bool = False) -> Assign:

@@ -33,7 +33,7 @@ extern "C" __global__ void {name}_0(const float *in, float *out) {{
   const int t = threadIdx.x, b = blockIdx.x, own = b * 32 + t, other = b * 32 + 31 - t;
   {body}
 }}
-extern "C" void {name}(const float *in, float *out) {{ LAUNCH({name}_0, 2, 32, 256, in, out); }}
+extern "C" void {name}(const float *in, float *out) {{ LAUNCH({name}_0, 2, 32, 256, 0, in, out); }}
 }}
 """
 """Each of two blocks of 32 threads turns around its part of an array."""

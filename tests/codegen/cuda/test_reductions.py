@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.tree.errors import VerificationError
-from spacedsl.codegen.tree.expressions import Load, Shuffle
+from spacedsl.codegen.tree.expressions import Load, Register, Shuffle
 from spacedsl.codegen.tree.parts import expressions, statements
 from spacedsl.codegen.tree.program import Assign, Barrier, Grid, Program, Statement, Store, Where
 from spacedsl.codegen.tree.verify import verify
@@ -105,6 +105,17 @@ def test_a_sum_of_several_registers_goes_through_memory_one_by_one(tmp_path: Pat
     (grid,) = (g for g in made.body if isinstance(g, Grid))
     assert [t.elements for t in grid.shared] == [256]
     assert sum(isinstance(s, Barrier) for s in grid.body) == 15
+
+
+def test_what_registers_of_a_thread_have_is_added_up_once() -> None:
+    """Behind it, all of a sum is in one of them, and nobody asks for the others."""
+    (grid,) = (g for g in program("further sums in each").body if isinstance(g, Grid))
+    together = next(n for n, s in enumerate(grid.body) if isinstance(s, Assign) and len(_read((s,))) == 4)
+    assert len(_read(grid.body[together + 1 :])) == 1
+
+
+def _read(body: Sequence[Statement]) -> set[Register]:
+    return {e for e in expressions(body) if isinstance(e, Register)}
 
 
 def test_a_shuffle_is_for_all_threads() -> None:

@@ -97,7 +97,7 @@ extern "C" __global__ void copied_0(const float *x, float *y) {
 }
 
 extern "C" void copied(const float *x, float *y) {
-  LAUNCH(copied_0, 2, 16, 256, x, y);
+  LAUNCH(copied_0, 2, 16, 256, 0, x, y);
 }
 """
 

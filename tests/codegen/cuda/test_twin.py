@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(96) product_0(const float *A, const
 }
 
 extern "C" void product(const float *A, const float *B, float *C) {
-  LAUNCH(product_0, 4, 96, 512, A, B, C);
+  LAUNCH(product_0, 4, 96, 512, 0, A, B, C);
 }
 """
 """Of 96 threads, 64 have an element each."""
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(64) product_0(const float *A, const
 }
 
 extern "C" void product(const float *A, const float *B, float *C) {
-  LAUNCH(product_0, 16, 64, 0, A, B, C);
+  LAUNCH(product_0, 16, 64, 0, 0, A, B, C);
 }
 """
 """Four threads add up an element; two of them begin, and have exchanged more than the others in the end."""

@@ -227,14 +227,14 @@ static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64
       for (int64_t i1 = 0; i1 < 2; ++i1) {
         f32x16 load_x = *(const f32x16_unaligned *)&x[i0 * 32 + i1 * 16];
         f32x16 load_y = *(const f32x16_unaligned *)&y[i0 * 32 + i1 * 16];
-        f32x16 fma = f32x16_broadcast(alpha) * load_x + load_y;
-        *(f32x16_unaligned *)&z[i0 * 32 + i1 * 16] = fma;
+        f32x16 k_fma = f32x16_broadcast(alpha) * load_x + load_y;
+        *(f32x16_unaligned *)&z[i0 * 32 + i1 * 16] = k_fma;
       }
     } else {
-      f32x16 load_x_0 = f32x16_load_first(&x[i0 * 32], 11);
-      f32x16 load_y_0 = f32x16_load_first(&y[i0 * 32], 11);
-      f32x16 fma_0 = f32x16_broadcast(alpha) * load_x_0 + load_y_0;
-      f32x16_store_first(&z[i0 * 32], fma_0, 11);
+      f32x16 load_x_at_0 = f32x16_load_first(&x[i0 * 32], 11);
+      f32x16 load_y_at_0 = f32x16_load_first(&y[i0 * 32], 11);
+      f32x16 fma_at_0 = f32x16_broadcast(alpha) * load_x_at_0 + load_y_at_0;
+      f32x16_store_first(&z[i0 * 32], fma_at_0, 11);
     }
   }
   (void)thread;

@@ -197,8 +197,8 @@ static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64
     for (int64_t i1 = 0; i1 < 10; ++i1) {
       f32x16 load_x = *(const f32x16_unaligned *)&x[i0 * 160 + i1 * 16];
       f32x16 load_y = *(const f32x16_unaligned *)&y[i0 * 160 + i1 * 16];
-      f32x16 fma = f32x16_broadcast(alpha) * load_x + load_y;
-      *(f32x16_unaligned *)&z[i0 * 160 + i1 * 16] = fma;
+      f32x16 k_fma = f32x16_broadcast(alpha) * load_x + load_y;
+      *(f32x16_unaligned *)&z[i0 * 160 + i1 * 16] = k_fma;
     }
   }
   (void)thread;

@@ -72,12 +72,12 @@ void dot(const float *restrict x, const float *restrict y, float *restrict s) {
     }
   }
   for (int64_t p1_2 = 0; p1_2 < 1; ++p1_2) {
-    f32x8 load_x_2 = *(const f32x8_unaligned *)&x[p1_2 * 8 + 32];
-    f32x8 load_y_2 = *(const f32x8_unaligned *)&y[p1_2 * 8 + 32];
-    init = load_x_2 * load_y_2 + init;
+    f32x8 load_x_at_2 = *(const f32x8_unaligned *)&x[p1_2 * 8 + 32];
+    f32x8 load_y_at_2 = *(const f32x8_unaligned *)&y[p1_2 * 8 + 32];
+    init = load_x_at_2 * load_y_at_2 + init;
   }
-  f32x8 load_x_2_1 = f32x8_load_first(&x[40], 3);
-  f32x8 load_y_2_1 = f32x8_load_first(&y[40], 3);
-  init = f32x8_blend(load_x_2_1 * load_y_2_1 + init, init, 3);
+  f32x8 load_x_at_2_1 = f32x8_load_first(&x[40], 3);
+  f32x8 load_y_at_2_1 = f32x8_load_first(&y[40], 3);
+  init = f32x8_blend(load_x_at_2_1 * load_y_at_2_1 + init, init, 3);
   s[0] = f32x8_lanes_sum(init);
 }

@@ -206,9 +206,9 @@ struct pool_arguments_p0 {
 
 struct pool_partial_p0 {
   f32x8 init;
-  f32x8 fma_1;
-  f32x8 fma_2;
-  f32x8 fma_3;
+  f32x8 fma_at_1;
+  f32x8 fma_at_2;
+  f32x8 fma_at_3;
 } __attribute__((aligned(64)));
 
 static void pool_loop_p0(const void *arguments, int thread, int64_t begin, int64_t end) {
@@ -216,45 +216,45 @@ static void pool_loop_p0(const void *arguments, int thread, int64_t begin, int64
   const float *restrict x = in->x;
   const float *restrict y = in->y;
   f32x8 init = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-  f32x8 fma_1 = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-  f32x8 fma_2 = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-  f32x8 fma_3 = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+  f32x8 fma_at_1 = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+  f32x8 fma_at_2 = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+  f32x8 fma_at_3 = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
   for (int64_t p0 = begin; p0 < end; ++p0) {
-    f32x8 load_x_0 = *(const f32x8_unaligned *)&x[p0 * 32];
-    f32x8 load_y_0 = *(const f32x8_unaligned *)&y[p0 * 32];
-    init = load_x_0 * load_y_0 + init;
-    f32x8 load_x_1 = *(const f32x8_unaligned *)&x[p0 * 32 + 8];
-    f32x8 load_y_1 = *(const f32x8_unaligned *)&y[p0 * 32 + 8];
-    fma_1 = load_x_1 * load_y_1 + fma_1;
-    f32x8 load_x_2 = *(const f32x8_unaligned *)&x[p0 * 32 + 16];
-    f32x8 load_y_2 = *(const f32x8_unaligned *)&y[p0 * 32 + 16];
-    fma_2 = load_x_2 * load_y_2 + fma_2;
-    f32x8 load_x_3 = *(const f32x8_unaligned *)&x[p0 * 32 + 24];
-    f32x8 load_y_3 = *(const f32x8_unaligned *)&y[p0 * 32 + 24];
-    fma_3 = load_x_3 * load_y_3 + fma_3;
+    f32x8 load_x_at_0 = *(const f32x8_unaligned *)&x[p0 * 32];
+    f32x8 load_y_at_0 = *(const f32x8_unaligned *)&y[p0 * 32];
+    init = load_x_at_0 * load_y_at_0 + init;
+    f32x8 load_x_at_1 = *(const f32x8_unaligned *)&x[p0 * 32 + 8];
+    f32x8 load_y_at_1 = *(const f32x8_unaligned *)&y[p0 * 32 + 8];
+    fma_at_1 = load_x_at_1 * load_y_at_1 + fma_at_1;
+    f32x8 load_x_at_2 = *(const f32x8_unaligned *)&x[p0 * 32 + 16];
+    f32x8 load_y_at_2 = *(const f32x8_unaligned *)&y[p0 * 32 + 16];
+    fma_at_2 = load_x_at_2 * load_y_at_2 + fma_at_2;
+    f32x8 load_x_at_3 = *(const f32x8_unaligned *)&x[p0 * 32 + 24];
+    f32x8 load_y_at_3 = *(const f32x8_unaligned *)&y[p0 * 32 + 24];
+    fma_at_3 = load_x_at_3 * load_y_at_3 + fma_at_3;
   }
   struct pool_partial_p0 *partial = (struct pool_partial_p0 *)in->partial + thread;
   partial->init = init;
-  partial->fma_1 = fma_1;
-  partial->fma_2 = fma_2;
-  partial->fma_3 = fma_3;
+  partial->fma_at_1 = fma_at_1;
+  partial->fma_at_2 = fma_at_2;
+  partial->fma_at_3 = fma_at_3;
 }
 
 void dot(const float *restrict x, const float *restrict y, float *restrict s) {
   f32x8 init = f32x8_first_sum(0.0f);
-  f32x8 fma_1 = f32x8_broadcast(0.0f);
-  f32x8 fma_2 = f32x8_broadcast(0.0f);
-  f32x8 fma_3 = f32x8_broadcast(0.0f);
+  f32x8 fma_at_1 = f32x8_broadcast(0.0f);
+  f32x8 fma_at_2 = f32x8_broadcast(0.0f);
+  f32x8 fma_at_3 = f32x8_broadcast(0.0f);
   {
     struct pool_partial_p0 partial[POOL_THREADS];
     struct pool_arguments_p0 in = {x, y, partial};
     int threads = pool_run(pool_loop_p0, &in, 4);
     for (int thread = 0; thread < threads; ++thread) {
       init += partial[thread].init;
-      fma_1 += partial[thread].fma_1;
-      fma_2 += partial[thread].fma_2;
-      fma_3 += partial[thread].fma_3;
+      fma_at_1 += partial[thread].fma_at_1;
+      fma_at_2 += partial[thread].fma_at_2;
+      fma_at_3 += partial[thread].fma_at_3;
     }
   }
-  s[0] = f32x8_lanes_sum((init + fma_1) + (fma_2 + fma_3));
+  s[0] = f32x8_lanes_sum((init + fma_at_1) + (fma_at_2 + fma_at_3));
 }
