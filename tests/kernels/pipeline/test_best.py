@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator as operators
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +20,7 @@ from spacedsl.kernels.pipeline import reference, rounding
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
+    Box,
     Cast,
     Compare,
     Constant,
@@ -32,10 +35,11 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
 )
 from spacedsl.kernels.pipeline.best import Best, Order, best
+from spacedsl.kernels.pipeline.reductions import neutral
 from spacedsl.kernels.pipeline.reference import Evaluator, evaluate
 from spacedsl.kernels.pipeline.rounding import Rounded, evaluate_rounded
 from tests.kernels.pipeline.files import pipeline
-from tests.kernels.pipeline.pointwise import elements, held
+from tests.kernels.pipeline.pointwise import Elements, Point, elements, held
 
 Array = NDArray[Any]
 TURNED: Mapping[Order, Order] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -171,6 +175,24 @@ def _numbers(dtype: DType, seed: int) -> Array:
     return np.array(special, object)[drawn].astype(NUMBER_TYPE[dtype])
 
 
+def algorithm_of(stage: Stage, dtype: DType) -> tuple[Algorithm, dict[str, Box]]:
+    """The stage alone, with what is needed of it and of `a`."""
+    box = tuple(Extent(0, EXTENTS[v]) for v in stage.variables)
+    algorithm = Algorithm("k", (Input("a", dtype, 3),), (), (stage,), {"m": box})
+    return algorithm, {"m": box, "a": (Extent(0, 5),) * 3}
+
+
+def of_points(stage: Stage, numbers: Array) -> Elements:
+    """One after the other."""
+    dtype = next(d for d, kind in NUMBER_TYPE.items() if kind == numbers.dtype)
+
+    def element(point: Point) -> Any:
+        found = numbers[point[::-1]]
+        return found if dtype.is_float else int(found)
+
+    return elements(*algorithm_of(stage, dtype), {"a": element})["m"]
+
+
 TYPES = tuple(d for d in DType if d is not DType.BOOL)
 
 
@@ -182,15 +204,9 @@ def test_the_best_of_many_is_that_of_one_after_the_other(
     """Among equals, too; what is no number is never better, and stays where it is."""
     stage, expected = data.draw(keeping(dtype))
     assert best(stage, stage.updates[0]) == expected
-    box = tuple(Extent(0, EXTENTS[v]) for v in stage.variables)
-    algorithm = Algorithm("k", (Input("a", dtype, 3),), (), (stage,), {"m": box})
-    boxes, given_numbers = {"m": box, "a": (Extent(0, 5),) * 3}, _numbers(dtype, seed)
-
-    def element(point: tuple[int, ...]) -> Any:
-        found = given_numbers[point[::-1]]
-        return found if dtype.is_float else int(found)
-
-    points = elements(algorithm, boxes, {"a": element})["m"]
+    algorithm, boxes = algorithm_of(stage, dtype)
+    given_numbers = _numbers(dtype, seed)
+    points = of_points(stage, given_numbers)
     with pytest.MonkeyPatch.context() as patched:
         for module in (reference, rounding):
             patched.setattr(module, "MOST_TOGETHER", together)
@@ -208,6 +224,34 @@ def test_the_best_of_many_is_that_of_one_after_the_other(
 def _spelled(value: Any, dtype: DType) -> str:
     """With the sign of a zero."""
     return repr(float(value)) if dtype.is_float else str(int(value))
+
+
+# ---- Parts ------------------------------------------------------------------------------------------------
+
+COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(TYPES), st.integers(0, 2**32), st.integers(1, 4))
+def test_the_best_of_parts_is_that_of_all(data: st.DataObject, dtype: DType, seed: int, size: int) -> None:
+    """In their order, each beginning with what is neutral; where nothing is, parts are not combined."""
+    stage, wanted = data.draw(keeping(dtype))
+    (update,) = stage.updates
+    starts = neutral(stage, update)
+    if starts is None:
+        assert wanted.comparator in ("<=", ">=") and (dtype.is_float or wanted.condition is not None)
+        return
+    numbers = _numbers(dtype, seed)
+    *inner, outer = update.ranges
+    made = of_points(replace(stage, updates=()), numbers)
+    for low in range(0, outer.high, size):
+        part = replace(outer, low=low, high=min(low + size, outer.high))
+        own = replace(stage, values=starts, updates=(replace(update, ranges=(*inner, part)),))
+        for point, values in of_points(own, numbers).items():
+            before = made[point]
+            is_better = COMPARED[wanted.comparator](values[wanted.decisive], before[wanted.decisive])
+            made[point] = values if is_better else before
+    assert repr(made) == repr(of_points(stage, numbers))
 
 
 # ---- Errors -----------------------------------------------------------------------------------------------
