@@ -33,6 +33,7 @@ from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Comparator, Stage, Update
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.lanes import summed_along
 from spacedsl.kernels.pipeline.reductions import neutral
 from spacedsl.kernels.pipeline.reference import evaluate
 from tests.codegen.pipeline.test_lower import found, lowered
@@ -237,6 +238,17 @@ def test_extremes_of_floats_have_parts_only_where_each_element_meets_a_point() -
     assert neutral(*update_of("max", DType.F32, is_scattered=False)) is not None
     assert neutral(*update_of("max", DType.F32, is_scattered=True)) is None
     assert neutral(*update_of("-", DType.F32, is_scattered=False)) is None
+
+
+def test_lanes_have_no_parts_of_what_keeps_the_best() -> None:
+    """They go through a row in turns, and the first of several equals would not be the first."""
+    row = "m() = (0, 0)\nm() = (image(r, 0), r) for r in 0:70 where image(r, 0) > m().0"
+    file = pipeline(row, "{m: {}}", IMAGE)
+    (step,) = file.backbone.reductions
+    assert summed_along(step, {}) is None
+    assert is_right(file, lowered(file, scheduled(instance(file.backbone), {}, {"m.1.r.TASK": 32}), 32))
+    greatest = pipeline("m() = 0\nm() max= image(r, 0) for r in 0:70", "{m: {}}", IMAGE)
+    assert summed_along(greatest.backbone.reductions[0], {}) == "r"
 
 
 @pytest.mark.parametrize("dtype", [DType.U8, DType.I32, DType.U64, *FLOATS])

@@ -254,6 +254,15 @@ def test_the_best_of_parts_is_that_of_all(data: st.DataObject, dtype: DType, see
     assert repr(made) == repr(of_points(stage, numbers))
 
 
+@pytest.mark.parametrize(("dtype", "comparator"), [("f32", ">"), ("i32", ">="), ("f32", ">="), ("f64", "<=")])
+def test_a_part_in_which_there_is_no_number_is_not_the_last_of_equals(dtype: str, comparator: str) -> None:
+    """As it would be of infinite ones, which are as bad as what a part begins with."""
+    stages = f"m() = ({dtype}(0), 0)\nm() = (a(r), r) for r in 0:6 where a(r) {comparator} m().0"
+    stage = pipeline(stages, "{m: {}}", f"{{a: {{dtype: {dtype}, rank: 1}}}}").algorithm.stage("m")
+    is_parted = comparator == ">" or dtype == "i32"
+    assert (neutral(stage, stage.updates[0]) is not None) is is_parted
+
+
 # ---- Errors -----------------------------------------------------------------------------------------------
 
 THIRDS = "{a: {dtype: f32, extents: [6]}}"
