@@ -2,8 +2,8 @@
 
 In: a step whose points are shared out in parts, the array of its stage, how many parts there are. Out: the
 arrays, as one in memory; statements before the points of a part, and a parallel loop behind all parts. The
-order in which partial results are combined does not depend on the number of threads. What is computed in a
-part is for `bodies.py`.
+order in which partial results are combined is that of parts, and does not depend on the number of threads.
+What is computed in a part is for `bodies.py`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,25 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, computed, constant
+from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, computed, constant, single
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.placement import Span, Spans
-from spacedsl.codegen.tree.expressions import Bitwise, Broadcast, Load, Register, Type, type_of
+from spacedsl.codegen.tree.expressions import (
+    Bitwise,
+    Broadcast,
+    Compare,
+    Load,
+    Register,
+    Select,
+    Type,
+    type_of,
+)
 from spacedsl.codegen.tree.program import Assign, Let, ParallelLoop, Statement, Store, Sweep
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, variable
 from spacedsl.kernels.pipeline.algorithm import Binary, Constant, Operator, Stage, Update
 from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.best import Best
 from spacedsl.kernels.tensors import Tensor, dense_strides
 
 COMBINED = 1 << 15
@@ -114,7 +124,7 @@ class Partials:
 
     def combined(self, fresh: Fresh) -> ParallelLoop:
         """The result with all partial results, in their order: elements in a row, some for each task."""
-        definition, update = self.step.definition, self.step.update
+        definition, update, best = self.step.definition, self.step.update, self.step.best
         assert isinstance(definition, Update) and update is not None
         count = self.result.span
         widest = VECTORS * max(self.lanes(dtype) for dtype in self.stage.dtypes)
@@ -124,7 +134,9 @@ class Partials:
         first = variable(begin)
         last = extreme("min", first + Linear(size - 1), Linear(count - 1))
         body: list[Statement] = [Let(begin, variable(task) * size)]
-        for element, value in enumerate(definition.values):
+        if best is not None:
+            body += self.combined_best(best, first, last, fresh)
+        for element, value in enumerate(() if best is not None else definition.values):
             assert isinstance(value, Binary)
             body += self.combined_value(element, value.operator, first, last, fresh)
         return ParallelLoop(task, -(-count // size), tuple(body))
@@ -154,6 +166,33 @@ class Partials:
             )
 
         return in_vectors(at, first, last, wide, statements)
+
+    def combined_best(self, best: Best, first: Linear, last: Linear, fresh: Fresh) -> tuple[Statement, ...]:
+        """All values together; of those that are equal, the order of parts decides."""
+        count, dtypes = self.result.span, self.stage.dtypes
+        at, part = fresh("element"), fresh("part")
+
+        def statements(lanes: int) -> tuple[Statement, ...]:
+            kinds = [Type(dtype, lanes) for dtype in dtypes]
+            place = index(variable(at))
+            there = index(variable(at) + variable(part) * self.step.part_points)
+            own = [Register(fresh("best"), kind) for kind in kinds]
+            new = [Register(fresh("other"), kind) for kind in kinds]
+            compared = single(new[best.decisive]), single(own[best.decisive])
+            is_better = Register(fresh("is_better"), Type(DType.BOOL, lanes))
+            more = (
+                *(Assign(n, Load(t, there, k)) for n, t, k in zip(new, self.names, kinds, strict=True)),
+                Assign(is_better, Compare(best.comparator, *compared)),
+                *(Assign(o, Select(is_better, n, o)) for o, n in zip(own, new, strict=True)),
+            )
+            results = self.result.tensors
+            return (
+                *(Assign(o, Load(t, place, k)) for o, t, k in zip(own, results, kinds, strict=True)),
+                Sweep(part, Linear(0), Linear(self.parts - 1), 1, more),
+                *(Store(t, place, o) for t, o in zip(results, own, strict=True)),
+            )
+
+        return in_vectors(at, first, last, below(min(map(self.lanes, dtypes)), count), statements)
 
 
 def together(operator: Operator, left: Value, right: Value) -> Value:

@@ -18,6 +18,7 @@ from typing import Literal
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Binary, Constant, Stage, Update
 from spacedsl.kernels.pipeline.algorithm import Box as Region
+from spacedsl.kernels.pipeline.best import Best
 from spacedsl.kernels.pipeline.reductions import is_accumulation, turn_count
 from spacedsl.language.host import exposed
 
@@ -65,7 +66,7 @@ BLOCK_WORK = 2**12
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
     *("spread", "host_turns", "parted", "part_bytes", "is_sum", "orderable"),
     *("is_arrangeable", "layouts", "kept_boxes", "is_accumulation", "exchanged"),
-    *("free_points", "work"),
+    *("free_points", "work", "keeps_best"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -103,6 +104,8 @@ class Step:
     """Of an update: the step that gives its stage the values that it updates."""
     neutral: tuple[Constant, ...] | None = None
     """Of a reduction: what partial results of it begin with."""
+    best: Best | None = None
+    """Of a reduction that keeps the best of what it meets: of what, and when. Its parts come in order."""
     part_points: int = 0
     """Of a reduction: room for the partial results of one task, in points of its stage."""
     guests: tuple[Step, ...] = ()
@@ -151,9 +154,14 @@ class Step:
         return self.box(self.definition.ranges[-1].name, "TASK")
 
     @property
+    def keeps_best(self) -> bool:
+        """Whether it is a reduction of which only parts of the outermost range may be combined, in order."""
+        return self.best is not None
+
+    @property
     def exchanged(self) -> tuple[Box, ...]:
-        """Of a reduction: the threads of its innermost range."""
-        return () if self.neutral is None else (self.box(self.dims[0], "LANE"),)
+        """Of a reduction in any order: the threads of its innermost range."""
+        return () if self.neutral is None or self.keeps_best else (self.box(self.dims[0], "LANE"),)
 
     @property
     def is_accumulation(self) -> bool:

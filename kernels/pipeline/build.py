@@ -34,6 +34,7 @@ from spacedsl.kernels.pipeline.backbone import (
     Term,
     Use,
 )
+from spacedsl.kernels.pipeline.best import best
 from spacedsl.kernels.pipeline.bounds import infer
 from spacedsl.kernels.pipeline.copies import with_copies
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
@@ -100,6 +101,7 @@ class _Builder:
         parted = None
         if update is not None and (start := neutral(stage, update)) is not None:
             step.neutral, parted = start, update.ranges[-1].name
+            step.best = best(stage, update)
             points = math.prod(extent.size for extent in self.regions[stage.name])
             of_a_line = PART_BYTES // min(dtype.nbytes for dtype in stage.dtypes)
             step.part_points = -(-points // of_a_line) * of_a_line
@@ -117,7 +119,7 @@ class _Builder:
                     outer[dim],
                     dim not in kept,
                     slot == "TASK" and dim == parted and dim not in kept,
-                    not is_cut_in_order and dim not in kept,
+                    not is_cut_in_order and dim not in kept and not (slot == "TASK" and dim == parted),
                 )
                 for dim in dims
             )

@@ -76,7 +76,9 @@ def summed_along(step: Step, layouts: Layouts) -> str | None:
     None for all else.
     """
     stage, definition = step.stage, step.definition
-    if not isinstance(definition, Update) or not step.is_accumulation or step.neutral is None:
+    if not isinstance(definition, Update) or not step.is_accumulation:
+        return None
+    if step.neutral is None or step.keeps_best:
         return None
     positions = [
         ([linear(at) for at in read.point], layouts.get(read.source, 0))

@@ -1,8 +1,8 @@
 """Reductions as stages: the value that each begins with, and the update that takes in one more.
 
 In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update. Of
-any update, too: whether it reduces, so that its points may come in any order, what partial results of it
-begin with, whether it is an accumulation, and its turns.
+any update, too: whether its points may come in any order, what partial results of it begin with, where it
+may have some, whether it is an accumulation, and its turns. What keeps the best is known by `best.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     reads,
 )
+from spacedsl.kernels.pipeline.best import best
 from spacedsl.kernels.pipeline.syntax import Reducer
 from spacedsl.kernels.pipeline.typing import TypeMismatchError
 
@@ -48,9 +49,20 @@ def neutral(stage: Stage, update: Update) -> tuple[Constant, ...] | None:
     """What parts of its points may begin with, so that their results can be combined; None where they cannot.
 
     A value that is combined with it stays what it is: also a zero with its sign. Of floats, what is no number
-    would not where the extremes are looked for, unless each element meets a point.
+    would not where the extremes are looked for, unless each element meets a point. Of updates that keep the
+    best, what parts begin with is not better than anything; where equals are taken, too, something has to
+    take its place in each part.
     """
-    if not update.ranges or not is_associative(stage, update):
+    if not update.ranges:
+        return None
+    if (kept := best(stage, update)) is not None:
+        meets_all = kept.condition is None and not kept.dtype.is_float and is_accumulation(stage, update)
+        if not kept.is_first and not meets_all:
+            return None
+        worst = neutral_value(kept.extreme, kept.dtype)
+        starts = [worst if element == kept.decisive else 0 for element in range(len(kept.values))]
+        return tuple(_constant(start, dtype) for start, dtype in zip(starts, stage.dtypes, strict=True))
+    if not is_associative(stage, update):
         return None
     found = []
     meets_all = update.condition is None and is_accumulation(stage, update)

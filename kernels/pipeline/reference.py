@@ -39,8 +39,14 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     operands,
 )
+from spacedsl.kernels.pipeline.best import Best, best
 from spacedsl.kernels.pipeline.contractions import contract
-from spacedsl.kernels.pipeline.reductions import is_associative, neutral_value, turn_count
+from spacedsl.kernels.pipeline.reductions import (
+    is_accumulation,
+    is_associative,
+    neutral_value,
+    turn_count,
+)
 
 Array = NDArray[Any]
 
@@ -105,6 +111,20 @@ class Grid:
         return next((extent for axis, extent in self.axes if axis == name), None)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Offer:
+    """What some points offer to the elements of a stage, each for itself."""
+
+    values: Sequence[Array]
+    """At each point."""
+    is_there: Array
+    """Whether a point offers anything."""
+    where: tuple[Array, ...]
+    """For each element, the best of these points."""
+    is_better: Array
+    """Whether that one is better than what the element is."""
+
+
 class Evaluator:
     """Puts the elements of one stage after the other into `arrays`, beside those of the inputs."""
 
@@ -139,6 +159,10 @@ class Evaluator:
             return
         if turn_count(update) > MOST_TURNS and gathered is not None:
             self.gather(stage, update, gathered, box)
+            return
+        wanted = best(stage, update)
+        if wanted is not None and is_accumulation(stage, update):
+            self.keep(stage, update, wanted, box)
             return
         self.turns(stage, update, gathered, box)
 
@@ -213,6 +237,36 @@ class Evaluator:
         along = tuple(range(array.ndim, len(lengths)))
         # In the type of the elements, in which sums wrap around.
         operation(array, operation.reduce(value, axis=along, dtype=array.dtype), out=array)
+
+    def keep(self, stage: Stage, update: Update, wanted: Best, box: Mapping[str, Extent]) -> None:
+        """The best that each element meets, many points together."""
+        for grid in each_block(stage, update, box):
+            offer = self.offer(stage, wanted, grid)
+            for array, value in zip(self.arrays[stage.name], offer.values, strict=True):
+                np.copyto(array, value[offer.where], where=offer.is_better)
+
+    def offer(self, stage: Stage, wanted: Best, grid: Grid) -> Offer:
+        """Of the points along some of the ranges, which are the last axes."""
+        lengths = tuple(extent.size for _, extent in grid.axes)
+        values = [np.broadcast_to(self.value(value, grid), lengths) for value in wanted.values]
+        compared, rank = values[wanted.decisive], len(stage.variables)
+        # But for what is no number.
+        is_there = np.equal(compared, compared)
+        if wanted.condition is not None:
+            is_there &= self.value(wanted.condition, grid)
+        worst = compared.dtype.type(neutral_value(wanted.extreme, wanted.dtype))
+        along = tuple(range(rank, len(lengths)))
+        reached = _GATHERING[wanted.extreme].reduce(
+            np.where(is_there, compared, worst), axis=along, keepdims=True
+        )
+        is_best = (is_there & (compared == reached)).reshape(*lengths[:rank], -1)
+        place = is_best.argmax(axis=-1)
+        if not wanted.is_first:
+            place = is_best.shape[-1] - 1 - is_best[..., ::-1].argmax(axis=-1)
+        where = (*np.indices(lengths[:rank], sparse=True), *np.unravel_index(place, lengths[rank:]))
+        before = self.arrays[stage.name][wanted.decisive]
+        is_better = is_best.any(axis=-1) & _OPERATIONS[wanted.comparator](compared[where], before)
+        return Offer(values, is_there, where, is_better)
 
     def scatter(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
         """To elements that positions lead to."""

@@ -43,6 +43,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     operands,
     walk,
 )
+from spacedsl.kernels.pipeline.best import Best
 from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.kernels.pipeline.reference import (
     MOST_TOGETHER,
@@ -114,6 +115,15 @@ def evaluate_rounded(
         for s in algorithm.stages
         if s.name in boxes
     }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rivals:
+    """What may be kept of each element, along further axes."""
+
+    values: Sequence[Array]
+    errors: Sequence[Error]
+    is_there: Any
 
 
 class _Evaluator(Evaluator):
@@ -232,6 +242,67 @@ class _Evaluator(Evaluator):
                     else:
                         held += np.where(some, jump, 0)
                 _spread_out(held, off, index, jump)
+
+    def keep(self, stage: Stage, update: Update, wanted: Best, box: Mapping[str, Extent]) -> None:
+        """With the errors of what is kept, and how far away is what may be kept in its place."""
+        blocks = [*each_block(stage, update, box)]
+        if wanted.condition is not None and any(
+            self.pair(wanted.condition, b)[1] is not None for b in blocks
+        ):
+            # Without what may not be there, any other may be the best.
+            self.turns(stage, update, None, box)
+            return
+        arrays, errors = self.arrays[stage.name], self.errors[stage.name]
+        before = _Rivals(
+            [np.array(a)[..., None] for a in arrays],
+            [None if e is None else e[..., None] for e in errors],
+            True,
+        )
+        own = [*errors]
+        for grid in blocks:
+            offer = self.offer(stage, wanted, grid)
+            for element, (array, value) in enumerate(zip(arrays, offer.values, strict=True)):
+                np.copyto(array, value[offer.where], where=offer.is_better)
+                error = self.pair(wanted.values[element], grid)[1]
+                held = own[element]
+                if error is not None or held is not None:
+                    error = np.broadcast_to(0 if error is None else error, value.shape)[offer.where]
+                    held = np.where(offer.is_better, error, 0 if held is None else held)
+                    own[element] = _stored(held, array.shape)
+        found = [*own]
+        self.rival(wanted, arrays, own, before, found)
+        for grid in blocks:
+            offer = self.offer(stage, wanted, grid)
+            pairs = [self.pair(value, grid)[1] for value in wanted.values]
+            self.rival(wanted, arrays, own, _Rivals(offer.values, pairs, offer.is_there), found)
+        self.errors[stage.name] = found
+
+    def rival(
+        self,
+        wanted: Best,
+        arrays: Sequence[Array],
+        own: Sequence[Array | None],
+        rivals: _Rivals,
+        found: list[Array | None],
+    ) -> None:
+        """Adds to what is found how far away those are that may be better. `own`: errors of what is kept."""
+        if rivals.errors[wanted.decisive] is None and own[wanted.decisive] is None:
+            return
+        ranks = [1] * (np.ndim(rivals.values[0]) - arrays[0].ndim)
+        along = tuple(range(arrays[0].ndim, arrays[0].ndim + len(ranks)))
+        off = [0 if e is None else e.reshape(*e.shape, *ranks) for e in own]
+        apart = [
+            _distance(v, a.reshape(*a.shape, *ranks)) for v, a in zip(rivals.values, arrays, strict=True)
+        ]
+        errors = [0 if e is None else e for e in rivals.errors]
+        reach = errors[wanted.decisive] + off[wanted.decisive]
+        is_open = rivals.is_there & (reach > 0) & (apart[wanted.decisive] <= reach)
+        if not is_open.any():
+            return
+        for element, array in enumerate(arrays):
+            moved = np.where(is_open, apart[element] + errors[element], 0).max(axis=along)
+            before = found[element]
+            found[element] = _stored(moved if before is None else np.maximum(moved, before), array.shape)
 
     def gather(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
         if gathered.operator == "*" and gathered.dtype.is_float:

@@ -231,7 +231,7 @@ def _threads(step: Step, tile: tuple[int, int], own: int) -> Iterator[tuple[Box,
 
     Of a reduction with few points they are along its ranges, `own` points of the innermost one for each.
     """
-    if step.parted is not None and math.prod(step.points(dim) for dim in step.variables) < BUSY:
+    if step.exchanged and math.prod(step.points(dim) for dim in step.variables) < BUSY:
         ranges = [dim for dim in step.dims if dim not in step.variables]
         parts = math.prod(step.points(dim) for dim in ranges) // own
         # Tiles that do not divide what they are of give more of them.

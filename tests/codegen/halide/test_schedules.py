@@ -101,6 +101,7 @@ def test_tasks_with_parts_of_a_range_are_factored(tmp_path: Path) -> None:
         ("a histogram of each column", {"h.1.r.TASK": 2, "h.1.x.CHUNK": 4}, True),
         ("reductions of every kind", {"s.1.q.TASK": 2, "m.1.r.TASK": 2, "m.2.r.TASK": 1}, True),
         ("one value", {"t.1.q.TASK": 2}, False),
+        ("the best of many", {"f.1.q.TASK": 2, "f.2.r.TASK": 2, "l.1.r.TASK": 4}, False),
     ):
         file = named(name)
         text = scheduled(file, schedule(instance(file.backbone), {}, tiles), 16)

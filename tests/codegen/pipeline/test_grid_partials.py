@@ -90,6 +90,18 @@ def test_random_schedules_share_reductions_out() -> None:
     assert set(ways) == {"SERIAL", "PARTIAL", "SHUFFLE"}
 
 
+def test_what_keeps_the_best_is_not_shared_out() -> None:
+    """Parts of threads lie in no order, which decides between equals."""
+    file = file_of("the best of many")
+    here = instance(file)
+    root = here.root()
+    assert root is not None
+    assert len(file.backbone.reductions) == 3
+    for step in file.backbone.reductions:
+        way = here.variable("reduce", step)
+        assert [*way.values(root.mask(way))] == ["SERIAL"]
+
+
 # ---- Mistakes ---------------------------------------------------------------------------------------------
 
 

@@ -15,15 +15,27 @@ from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.c.printer import print_c
 from spacedsl.codegen.tree.errors import VerificationError
-from spacedsl.codegen.tree.expressions import Broadcast, Convert, Expression, Index, Number
+from spacedsl.codegen.tree.expressions import (
+    Broadcast,
+    Compare,
+    Convert,
+    Expression,
+    Index,
+    Load,
+    Number,
+    Register,
+)
 from spacedsl.codegen.tree.parts import with_blocks
-from spacedsl.codegen.tree.program import ParallelLoop, Program, Statement, Store, Sweep
+from spacedsl.codegen.tree.program import Assign, ParallelLoop, Program, Statement, Store, Sweep
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.affine import Linear
-from spacedsl.kernels.pipeline.algorithm import Stage, Update
+from spacedsl.kernels.pipeline.algorithm import Comparator, Stage, Update
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.lanes import summed_along
 from spacedsl.kernels.pipeline.reductions import neutral
+from spacedsl.kernels.pipeline.reference import evaluate
 from tests.codegen.pipeline.test_lower import found, lowered
 from tests.kernels.pipeline.cases import IMAGE, inputs_of, instance, named, scheduled
 from tests.kernels.pipeline.files import pipeline
@@ -37,6 +49,7 @@ PARTS: Mapping[str, Mapping[str, int]] = {
     "two updates": {"f.1.r.TASK": 2, "f.2.r.TASK": 1},
     "reductions of every kind": {"s.1.q.TASK": 3, "b.1.r.TASK": 4, "m.1.r.TASK": 2, "m.2.r.TASK": 3},
     "one value": {"t.1.q.TASK": 2},
+    "the best of many": {"f.1.q.TASK": 2, "f.2.r.TASK": 1, "f.2.x.CHUNK": 3, "l.1.r.TASK": 2},
     "updates of an output": {"f.1.r.TASK": 1},
 }  # fmt: skip
 
@@ -122,8 +135,26 @@ def other(value: Expression) -> Expression:
     return replace(value, value=2 if value.type.dtype is not DType.BOOL else 1)
 
 
+def backward(statement: Statement, part: str, last: int) -> Statement:
+    """With what the last part has in place of the first one, and so on."""
+    match statement:
+        case Assign(_, Load(_, index) as load):
+            apart = sum(number for name, number in index.terms if name == part)
+            terms = tuple((name, -number if name == part else number) for name, number in index.terms)
+            there = replace(index, constant=index.constant + apart * last, terms=terms)
+            return replace(statement, value=replace(load, index=there))
+    return statement
+
+
 DIFFERENCES = ("a histogram of each column", "two updates")
 """What is the same for all points has no effect there."""
+
+BEST = "the best of many"
+"""Of which it makes no difference how often it is looked at, but in which order."""
+
+EQUALS: Mapping[str, Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+
+MISTAKES = ("a part too few", "each part twice", "not begun", "begun with something else")
 
 
 @pytest.mark.parametrize(
@@ -131,9 +162,11 @@ DIFFERENCES = ("a histogram of each column", "two updates")
     [
         (case, mistake)
         for case in PARTS
-        for mistake in ("a part too few", "each part twice", "not begun", "begun with something else")
-        if mistake != "begun with something else" or case not in DIFFERENCES
-    ],
+        for mistake in MISTAKES
+        if (mistake != "begun with something else" or case not in DIFFERENCES)
+        and (mistake != "each part twice" or case != BEST)
+    ]
+    + [(BEST, "the last part first"), (BEST, "another one of equals")],
 )
 def test_mistakes_are_seen(case: str, mistake: str) -> None:
     file, program = in_parts(case)
@@ -146,6 +179,13 @@ def test_mistakes_are_seen(case: str, mistake: str) -> None:
                     return (replace(statement, last=last + Linear(-1)),)
                 if mistake == "each part twice":
                     return (replace(statement, body=(*body, *body)),)
+                if mistake == "the last part first":
+                    backwards = tuple(backward(inner, variable, last.constant) for inner in body)
+                    return (replace(statement, body=backwards),)
+            case Assign(Register(name), Compare() as compared) if name.startswith("is_better"):
+                if mistake == "another one of equals":
+                    turned = replace(compared, comparator=EQUALS[compared.comparator])
+                    return (replace(statement, value=turned),)
             case Store(tensor, _, value) if tensor in names and is_start(statement):
                 if mistake == "not begun":
                     return ()
@@ -163,6 +203,9 @@ OPERATORS = {
     "min": (DType.I16, DType.U8, DType.I64), "max": (DType.I32, DType.U64), "&": (DType.I8, DType.U16),
     "|": (DType.I64, DType.U8), "^": (DType.I32,),
 }  # fmt: skip
+
+
+FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
 
 
 def update_of(operator: str, dtype: DType, *, is_scattered: bool) -> tuple[Stage, Update]:
@@ -195,6 +238,42 @@ def test_extremes_of_floats_have_parts_only_where_each_element_meets_a_point() -
     assert neutral(*update_of("max", DType.F32, is_scattered=False)) is not None
     assert neutral(*update_of("max", DType.F32, is_scattered=True)) is None
     assert neutral(*update_of("-", DType.F32, is_scattered=False)) is None
+
+
+def test_lanes_have_no_parts_of_what_keeps_the_best() -> None:
+    """They go through a row in turns, and the first of several equals would not be the first."""
+    row = "m() = (0, 0)\nm() = (image(r, 0), r) for r in 0:70 where image(r, 0) > m().0"
+    file = pipeline(row, "{m: {}}", IMAGE)
+    (step,) = file.backbone.reductions
+    assert summed_along(step, {}) is None
+    assert is_right(file, lowered(file, scheduled(instance(file.backbone), {}, {"m.1.r.TASK": 32}), 32))
+    greatest = pipeline("m() = 0\nm() max= image(r, 0) for r in 0:70", "{m: {}}", IMAGE)
+    assert summed_along(greatest.backbone.reductions[0], {}) == "r"
+
+
+@pytest.mark.parametrize("dtype", [DType.U8, DType.I32, DType.U64, *FLOATS])
+def test_of_equals_in_several_parts_the_first_is_kept(dtype: DType, tmp_path: Path) -> None:
+    """In vectors, whatever is compared; what is no number is in none of them, nor a zero of another sign."""
+    count, label = 61, dtype.label
+    stages = (
+        f"f(x) = ({label}(0), i64(-1))\nf(x) = (a(x, r), i64(r)) for r in 0:40 where a(x, r) > f(x).0\n"
+        f"g(x) = ({label}(100), i64(-1))\ng(x) = (a(x, r), i64(r)) for r in 0:40 where a(x, r) < g(x).0"
+    )
+    outputs = f"{{f: {{x: {count}}}, g: {{x: {count}}}}}"
+    file = pipeline(stages, outputs, f"{{a: {{dtype: {label}, extents: [{count}, 40]}}}}")
+    candidate = scheduled(instance(file.backbone), {}, {"f.1.r.TASK": 6, "g.1.r.TASK": 1})
+    special = [0.0, -0.0, math.nan, -math.inf, 1, 2] if dtype.is_float else [0, 1, 2, 3]
+    drawn = np.random.default_rng(5).choice(np.array(special), (40, count))
+    given = drawn.astype(NUMBER_TYPE[dtype])
+    library = ctypes.CDLL(str(build_library(print_c(lowered(file, candidate, 32), 2), tmp_path / "f.so")))
+    expected = [
+        array for arrays in evaluate(file.algorithm, file.boxes, {"a": given}).values() for array in arrays
+    ]
+    found = [np.zeros_like(array) for array in expected]
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (given, *found)]
+    getattr(library, entry_name("k"))(*pointers)
+    assert [array.tobytes() for array in found] == [array.tobytes() for array in expected]
+    assert len({*expected[1].tolist()}) > 1
 
 
 def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:

@@ -147,6 +147,16 @@ PIPELINES = {
         "h(x, y) = f(x).0 - g(x + 1, y).1 + g(x, y).0",
         "{h: {x: 7, y: 4}}",
     ),
+    "the best of many": (
+        "a(x, y) = image(x, y) % 3; f(x) = (9, f32(1), x); "
+        "f(x) = (q, f32(a(r + x, q)), r) for r in 0:3, q in 0:7 where r != x && f32(a(r + x, q)) > f(x).1; "
+        "f(x) = (select(a(x, r) + 5 >= f(x).0, a(x, r) + 5, f(x).0), "
+        "select(a(x, r) + 5 >= f(x).0, f32(r), f(x).1), select(a(x, r) + 5 >= f(x).0, r + x, f(x).2)) "
+        "for r in 0:6; "
+        "l(i) = (20, 3); l(a(r, 1) + 1) = (r, a(r, 0)) for r in 0:9 where a(r, 0) < l(a(r, 1) + 1).1; "
+        "g(x) = f(x).0 * 10000 + i32(f(x).1) * 100 + f(x).2 - 7 * l(x % 4).0 + l(x % 4).1",
+        "{g: {x: 9}}",
+    ),
     "reductions of every kind": (
         "a(x, y) = u8(image(x, y)); s(i) = (i, u8(250), f32(0.5)); "
         "s(clamp(i32(a(r, q)) - 9, 0, 4)) = (s(clamp(i32(a(r, q)) - 9, 0, 4)).0 * (r + q + 1), "

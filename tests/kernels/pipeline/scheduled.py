@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator as operators
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -314,17 +315,29 @@ class Partials(dict[Point, tuple[Any, ...]]):
         "max": lambda dtype: -math.inf if dtype.is_float else dtype.least,
     }
 
+    COMPARED: ClassVar[Mapping[str, Callable[[Any, Any], bool]]] = {
+        "<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge
+    }  # fmt: skip
+
     def __init__(self, step: Step) -> None:
+        self.best = step.best
         values = [v for v in step.definition.values if isinstance(v, Binary)]
         self.operators = [(value.operator, value.dtype) for value in values]
 
     def __missing__(self, point: Point) -> tuple[Any, ...]:
+        if self.best is not None:
+            # Worse than anything, also than the least integer; with other values that nobody may see.
+            worst = -math.inf if ">" in self.best.comparator else math.inf
+            return tuple(worst if n == self.best.decisive else None for n in range(len(self.best.values)))
         return tuple(held(self.NEUTRAL[operator](dtype), dtype) for operator, dtype in self.operators)
 
     def __contains__(self, point: object) -> bool:
         return True
 
     def combined(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.best is not None:
+            compared = self.COMPARED[self.best.comparator]
+            return right if compared(right[self.best.decisive], left[self.best.decisive]) else left
         pairs = zip(self.operators, left, right, strict=True)
         return tuple(held(combined(operator, a, b), dtype) for (operator, dtype), a, b in pairs)
 

@@ -83,6 +83,11 @@ def compare(file: PipelineFile, inputs: dict[str, Array]) -> None:
         ("f(x) = argmin[r in 0:9](image(x, r)) + argmax[r in 2:9](image(r, x))", "{f: {x: 6}}"),
         ("f(x) = max[r in 0:4](image(x, r)) - min[r in 0:4](image(r, x))", "{f: {x: 6}}"),
         ("f(x) = (0, 1)\nf(x) = (f(x).1, f(x).0 + r) for r in 0:5\ng(x) = f(x).0 - f(x).1", "{g: {x: 3}}"),
+        (
+            "b(i) = (-1, 0)\nb(image(r, 0) % 4) = (i32(image(r, 1)), r) for r in 0:9 "
+            "where image(r, 1) >= b(image(r, 0) % 4).0\ng(i) = b(i).0 - b(i).1",
+            "{g: {i: 4}}",
+        ),
         ("g(x) = undefined(f32)\ng(r) = f32(r) / 3 for r in 0:4\nf(x) = g(x)", "{f: {x: 4}}"),
         ("f(x, y) = select(x < y, image(x, y), x == y, 7, image(y, x))", "{f: {x: 4, y: 4}}"),
         ("f(x) = mux(x - 1, 5, 6, image(x, x))", "{f: {x: 6}}"),
