@@ -215,10 +215,6 @@ class _Loader:
             multiplied = MULTIPLIED[self.entry.precision]
             built = reductions_apart(computation, {*declared.tensors, *declared.parameters})
         backbone = build(self.entry.kernel, built, tensors, parameters, tilings, multiplied)
-        named = [*(s.name for s in backbone.statements), *(d.name for d in backbone.logical_dims)]
-        decisions = decisions_of(self.document, self.entry.decisions, named, self.report)
-        if self.report:
-            raise DiagnosticError(in_order(self.report))
         return KernelFile(
             path=path,
             text=self.document.source.text,
@@ -231,7 +227,7 @@ class _Loader:
             cache=self.entry.cache,
             precision=self.entry.precision,
             space=space,
-            decisions=decisions,
+            decisions=decisions_of(self.entry.decisions),
             search=search,
             kind=self.kind,
         )

@@ -153,9 +153,6 @@ class _Loader(SizeReader):
             MappingProxyType(outputs),
         )
         backbone = build(algorithm, needed, _tiles(entry.decisions))
-        objects = (backbone.steps, backbone.loops, backbone.orderable)
-        named = [each.name for some in objects for each in some]
-        decisions = decisions_of(self.document, entry.decisions, named, self.report.problems)
         search = search_options(self.document, entry.search, self.report.problems)
         space = space_of(self.document, entry.space, PIPELINE_SPACE, path, self.report.problems)
         self.stop()
@@ -170,7 +167,7 @@ class _Loader(SizeReader):
             None if entry.tolerance is None else float(entry.tolerance),
             entry.cache,
             space,
-            decisions,
+            decisions_of(entry.decisions),
             search,
         )
 

@@ -29,10 +29,10 @@ from spacedsl.api.problem import (
     Stopping,
     Warned,
     apply,
+    check_known,
     generator_digest,
     load_rules,
     pose,
-    unknown,
 )
 from spacedsl.api.results import Fastest, Result, RunFiles, fastest_measured
 from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target
@@ -82,8 +82,8 @@ def explore(
     if isinstance(kernel, Path | str):
         kernel = load_measurable(Path(kernel), sizes or {})
     policy = DEFAULT_POLICY if policy is None else policy
-    _known("target", target, TARGETS)
-    _known("policy", policy, POLICIES)
+    check_known("target", target, TARGETS)
+    check_known("policy", policy, POLICIES)
     made_for = TARGETS[target]
     kernel = kernel.made_for(made_for.kind)
     compiler, flags = made_for.compiler()
@@ -340,8 +340,3 @@ def _interruptible(search: Search, on_event: Listener) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _known(kind: str, name: str, names: Iterable[str]) -> None:
-    if name not in names:
-        raise unknown(kind, name, names)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, unknown
+from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, check_known
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda import nvrtc
 from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
@@ -166,8 +166,7 @@ class Cuda(Target):
             raise UnknownNameError(f"for which GPU? name one with --device: {', '.join(known)}, or a file")
         if Path(name).suffix in {".yaml", ".yml"}:
             return load_gpu(Path(name))
-        if name not in known:
-            raise unknown("GPU", name, known)
+        check_known("GPU", name, known)
         return load_gpu(known[name])
 
     def recorded_device(self, data: Mapping[str, Any]) -> GpuDevice:

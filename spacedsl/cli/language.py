@@ -93,11 +93,11 @@ def compile_file(
 
 def check_one(file: Path) -> tuple[Diagnostic, ...]:
     """The remarks on a file that is right; raises `DiagnosticError`, `OSError`, `CommandError`."""
-    from spacedsl.compiler import compile_space, refusals
+    from spacedsl.api.checking import check_kernel
+    from spacedsl.compiler import refusals
     from spacedsl.diagnostics import DiagnosticError
-    from spacedsl.kernels.backbones import load_any
     from spacedsl.kernels.kernel_source import is_kernel
-    from spacedsl.language.loader import check_file, load_space
+    from spacedsl.language.loader import check_file
 
     if file.suffix == ".space":
         space, found = check_file(file)
@@ -106,7 +106,7 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
             raise DiagnosticError((*found, *refused))
         return found
     if is_kernel(file):
-        compile_space(load_space(load_any(file).space))
+        check_kernel(file)
         return ()
     if file.is_file():
         raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml, or FILE.py:FUNCTION)")

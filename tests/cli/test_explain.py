@@ -181,6 +181,17 @@ def test_the_last_part_of_several_names_is_answered_with_them() -> None:
     assert "did you mean `load_A.i1`?" in run("explain", MATMUL, "size(loadA.i1) = 4").err
 
 
+def test_hints_name_objects_that_the_choice_is_about() -> None:
+    """`fma.p` is an object, but sizes are those of its levels."""
+    ran = run("explain", MATMUL, "size(fma.p9) = 4")
+    assert (ran.code, ran.err) == (2, "error: no object is called `fma.p9`; did you mean `fma.p1`?\n")
+    ran = run("explain", MATMUL, "size(fma.p) = 4")
+    said = "error: there is no size(fma.p): it is size($dim in Dimensions); did you mean `fma.p1`?\n"
+    assert (ran.code, ran.err) == (2, said)
+    ran = run("explain", MATMUL, "size(p0) = 4", "--decide", "size(fma.p0) = 4")
+    assert "no object is called `p0` alone; there are `load_A.p0`, `load_B.p0`, `fma.p0`" in ran.err
+
+
 def test_many_values_are_told_by_their_ends(tmp_path: Path) -> None:
     (tmp_path / "shop.space").write_text(
         'set Tasks: iterator = "$kernel.tasks" end\n'
