@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spacedsl.api.problem import UnknownNameError, check_known, wrong_decisions
 from spacedsl.api.solving import DEVICE
-from spacedsl.api.targets import TARGETS
+from spacedsl.api.targets import gpu_of_file
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.instance import Engine, instantiate
@@ -49,24 +49,18 @@ def _look(check: Callable[[], None], report: list[Diagnostic]) -> None:
 
 
 def _check_search(kernel: MeasurableKernel, report: list[Diagnostic]) -> Device:
-    """The machine that decisions are looked at for, and KF044 for names that there are not."""
-    policy, name, cuda = kernel.search.policy, kernel.search.device, TARGETS["cuda"]
-    device: Device | None = None
-    try:
-        if name is not None:
-            device = cuda.device(name, lambda event: None)
-    except DiagnosticError as error:
-        report += error.diagnostics
-    except (UnknownNameError, OSError) as error:
-        said = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
-        report.append(Diagnostic("KF044", said, locate(kernel, "search", "device")))
+    """The machine that decisions are looked at for; KF044 for names that there are not."""
+    policy, device = kernel.search.policy, None
     try:
         if policy is not None:
             check_known("policy", policy, POLICIES)
     except UnknownNameError as error:
         report.append(Diagnostic("KF044", str(error), locate(kernel, "search", "policy")))
-    report.sort(key=lambda d: (d.code != "KF044", d.span.start))
-    if kernel.search.target != cuda.name:
+    try:
+        device = gpu_of_file(kernel)
+    except DiagnosticError as error:
+        report += error.diagnostics
+    if kernel.search.target != "cuda":
         return load_any_device(DEVICE)
     return device or load_any_device(next(iter(gpus().values())))
 

@@ -131,7 +131,9 @@ def explore(
     _check_measure(measure, settings.target)
     if measure:
         api.check_gpu(settings.device)
-    with watch(console) as on_event, _blame(loaded, given, explain_hint(kernel, size, space)):
+    machine = settings.device if settings.target == "cuda" else None
+    hint = explain_hint(kernel, size, space, settings.target, machine)
+    with watch(console) as on_event, _blame(loaded, given, hint):
         result = api.explore(
             loaded,
             space=space,
