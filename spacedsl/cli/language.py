@@ -108,10 +108,11 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
     if is_kernel(file):
         check_kernel(file)
         return ()
-    if file.is_file():
-        raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml, or FILE.py:FUNCTION)")
-    missing = FileNotFoundError(errno.ENOENT, "", str(file))
-    raise IsADirectoryError(errno.EISDIR, "", str(file)) if file.exists() else missing
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "", str(file))
+    if not file.exists():
+        raise FileNotFoundError(errno.ENOENT, "", str(file))
+    raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml, or FILE.py:FUNCTION)")
 
 
 def _record(diagnostic: Diagnostic) -> dict[str, object]:

@@ -130,10 +130,7 @@ def parse_duration(text: str) -> float:
     """Seconds of `90s`, `3m`, `1h30m`, or of a plain number of seconds."""
     from spacedsl.kernels.search_options import duration_s
 
-    try:
-        seconds = duration_s(float(text))
-    except ValueError:
-        seconds = duration_s(text)
+    seconds = duration_s(text)
     if seconds is None:
         raise CommandError(f"`{text}` is not a length of time", hint="write 90s, 3m or 1h30m")
     return seconds

@@ -66,6 +66,28 @@ def test_a_mistake_is_said_before_this_machine_is_measured(
     assert not list(tmp_path.iterdir())
 
 
+def test_check_says_what_it_cannot_check(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("")
+    for path in (Path("/dev/null"), tmp_path / "text"):
+        refused(run("check", path), 2, f"{path}: neither a .space file nor a kernel file")
+    refused(run("check", tmp_path), 2, f"{tmp_path}: this is a folder")
+
+
+def test_a_folder_for_runs_that_cannot_be_made_is_said_before_anything_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder, said in (
+        (Path("/proc/foo"), "/proc/foo: no folder can be made there"),
+        (tmp_path / "file" / "runs", f"{tmp_path}/file: this is a file, not a folder"),
+    ):
+        ran = run("explore", MATMUL, "--runs", folder)
+        refused(ran, 2, said)
+        assert "compiling" not in ran.err
+
+
+def test_a_device_that_there_is_not_is_answered_with_what_may_be_meant(machine: Path) -> None:
+    refused(run("device", "show", "h1000"), 2, "no device is called `h1000`", "did you mean `h100`?")
+
+
 def test_check_shows_what_is_odd_in_a_file_that_is_right(tmp_path: Path) -> None:
     file = tmp_path / "odd.space"
     file.write_text('set Items: iterator = "$kernel.items" end\nrequire false\n')
