@@ -73,6 +73,11 @@ class PipelineFile:
     """Of machines that it is made for: nothing but the usual rules differs."""
 
     @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """What is odd in the file, and no mistake: nothing is."""
+        return ()
+
+    @property
     def tensors(self) -> tuple[Tensor, ...]:
         """What a program is called with, before the parameters."""
         return arguments(self.algorithm, self.boxes)

@@ -24,21 +24,25 @@ from spacedsl.language.loader import load_space
 from spacedsl.search.policies import POLICIES
 
 
-def check_kernel(path: Path) -> None:
-    """What the file decides has to be there on the target that it names, or on CPUs.
+def check_kernel(path: Path) -> tuple[Diagnostic, ...]:
+    """What is odd in a file that is right. What it decides has to be there on the target that it names, or on
+    CPUs.
 
     Raises `DiagnosticError` with all that is wrong, `OSError` where the file cannot be read.
     """
     kernel = load_any(path)
     report: list[Diagnostic] = []
+    remarks: tuple[Diagnostic, ...] = ()
     if isinstance(kernel, PlainFile):
         _look(lambda: _check_decisions(kernel, kernel.space, None), report)
     else:
         machine = _check_search(kernel, report)
         made = kernel.made_for(machine.kind)
         _look(lambda: _check_decisions(made, made.space_for(machine.kind), machine), report)
+        remarks = made.remarks
     if report:
-        raise DiagnosticError(report)
+        raise DiagnosticError((*remarks, *report))
+    return remarks
 
 
 def _look(check: Callable[[], None], report: list[Diagnostic]) -> None:

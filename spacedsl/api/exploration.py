@@ -92,6 +92,8 @@ def explore(
     made_for = TARGETS[target]
     kernel = kernel.made_for(made_for.kind)
     compiler, flags = made_for.compiler()
+    for remark in kernel.remarks:
+        on_event(Warned(f"{remark.span}: {remark.message}"))
     # What is wrong in a file is said before this machine is measured.
     path = (space or kernel.space_for(made_for.kind)).resolve()
     rules = load_rules(path, kernel, made_for.kind, on_event)

@@ -106,8 +106,7 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
             raise DiagnosticError((*found, *refused))
         return found
     if is_kernel(file):
-        check_kernel(file)
-        return ()
+        return check_kernel(file)
     if file.is_dir():
         raise IsADirectoryError(errno.EISDIR, "", str(file))
     if not file.exists():

@@ -84,6 +84,22 @@ def test_a_folder_for_runs_that_cannot_be_made_is_said_before_anything_is_compil
         assert "compiling" not in ran.err
 
 
+def test_a_tile_that_is_never_full_is_warned_of(tmp_path: Path, machine: Path) -> None:
+    kernel = tmp_path / "own.yaml"
+    text = MATMUL.with_name("matmul_small.yaml").read_text(encoding="utf-8")
+    kernel.write_text(text + "tiling: {p: [[8, 33], [32, 64]]}\n", encoding="utf-8")
+    line = text.count("\n") + 1
+    ran = run("check", kernel)
+    assert ran.code == 0
+    assert f"{kernel}:{line}:18: warning KF037: a tile of 33 is never full: `p` has 32 values" in ran.out
+    assert f"{kernel}:{line}:28: warning KF037: a tile of 64 is never full: `p` has 32 values" in ran.out
+    sizes = ("--size", "m=4,n=4,k=33", "-n", 1, "--runs", tmp_path / "runs")
+    ran = run("explore", kernel, *sizes)
+    assert ran.code == 0
+    assert ran.err.count("is never full") == 1
+    assert f"{kernel}:{line}:28: a tile of 64 is never full: `p` has 33 values" in ran.err
+
+
 def test_a_device_that_there_is_not_is_answered_with_what_may_be_meant(machine: Path) -> None:
     refused(run("device", "show", "h1000"), 2, "no device is called `h1000`", "did you mean `h100`?")
 
