@@ -167,7 +167,7 @@ def fastest_below(
 
 def explored(kernel: KernelFile, time_s: float, seed: int) -> Best:
     with tempfile.TemporaryDirectory() as folder:
-        result = api.explore(kernel.path, time_s=time_s, seed=seed, runs=Path(folder))
+        result = api.explore(kernel.path, time=time_s, seed=seed, runs=Path(folder))
         if result.best is None:
             raise SystemExit(f"{kernel.name}: nothing was found in {time_s:g} s; give its best time by --cut")
         return recorded(result.best.decisions)[1]

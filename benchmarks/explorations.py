@@ -66,7 +66,7 @@ def _explored(
     kernel: MeasurableKernel, runs: Path, time_s: float, seed: int, say: Callable[[str], None]
 ) -> api.Result:
     try:
-        return api.explore(kernel, time_s=time_s, seed=seed, runs=runs, on_event=_listener(say))
+        return api.explore(kernel, time=time_s, seed=seed, runs=runs, on_event=_listener(say))
     except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
         raise SkippedError(str(error)) from None
 

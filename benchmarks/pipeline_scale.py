@@ -87,7 +87,7 @@ def measure(pipeline: str, seconds: float, time_s: float) -> Scale:
             found.append((time.monotonic() - begun, event.timing.time_ns / 1e6))
 
     with tempfile.TemporaryDirectory() as folder:
-        api.explore(kernel, time_s=time_s, runs=Path(folder), on_event=heard)
+        api.explore(kernel, time=time_s, runs=Path(folder), on_event=heard)
     return Scale(
         pipeline=Path(path).name + "".join(f",{size}" for size in given),
         stages=len(kernel.algorithm.stages),

@@ -122,7 +122,7 @@ def _explorations(
             continue
         result = api.explore(
             kernel,
-            time_s=time_s,
+            time=time_s,
             evaluations=options.evaluations,
             seed=seed,
             policy=policy,

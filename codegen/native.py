@@ -22,7 +22,7 @@ from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMBER_TYPE, NUMPY_TYPE, elements
-from spacedsl.kernels.tensors import Tensor
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 Array = NDArray[Any]
 
@@ -40,8 +40,9 @@ class Function:
     """A kernel's implementation: `function(A, B)` gives C, or a tuple where the kernel has several outputs.
 
     Inputs are tensors and then parameters, by position or by name. An array of another dtype of the same kind
-    is converted (float64 to float32, too); one with other strides is copied. NumPy has no bf16: an array of
-    uint16 holds the bits, and any array of floating-point numbers is rounded to them.
+    is converted (float64 to float32, too, which rounds; integers have to fit), and so are integers to floats;
+    anything else is a `TypeError`. One with other strides is copied. NumPy has no bf16: an array of uint16
+    holds the bits, and any array of floating-point numbers is rounded to them.
 
     `out=` takes arrays to write to, one or a tuple of as many as there are outputs, and returns them. They
     have exactly the dtype, shape and strides of the outputs, are writable, and lie apart from each other and
@@ -68,7 +69,7 @@ class Function:
         outputs = self._written(out, arrays)
         arrays |= {t.name: array for t, array in zip(self.outputs, outputs, strict=True)}
         pointers = [ctypes.c_void_p(arrays[t.name].ctypes.data) for t in self.kernel.tensors]
-        scalars = [_C[p.dtype](_number(given[p.name], p.dtype)) for p in self.kernel.parameters]
+        scalars = [_C[p.dtype](_number(given[p.name], p)) for p in self.kernel.parameters]
         entry = self.library[entry_name(self.kernel.name)]
         entry.restype = None
         entry(*pointers, *scalars)
@@ -139,8 +140,20 @@ def _readable(value: ArrayLike, tensor: Tensor) -> Array:
                 f"`{tensor.name}` is bf16: bits are uint16, numbers floating-point, not {array.dtype}"
             )
         array = elements(DType.BF16, array)
-    np.copyto(copied, array, casting="same_kind")
+    _check_converts(array, copied.dtype, tensor.name)
+    np.copyto(copied, array, casting="unsafe")
     return copied
+
+
+def _check_converts(array: Array, wanted: np.dtype[Any], name: str) -> None:
+    """Raises `TypeError` for another kind of numbers, `ValueError` for integers that do not fit."""
+    if array.dtype.kind in "iu" and wanted.kind in "iu":
+        least, greatest = np.iinfo(wanted).min, np.iinfo(wanted).max
+        for value in (array.min(), array.max()) if array.size else ():
+            if not least <= value <= greatest:
+                raise ValueError(f"`{name}` is of the dtype {wanted}, which does not hold {value}")
+    elif not np.can_cast(array.dtype, wanted, casting="same_kind"):
+        raise TypeError(f"`{name}` is of the dtype {wanted}, to which {array.dtype} is not converted")
 
 
 def _as_bits(array: Array, tensor: Tensor) -> Array:
@@ -181,12 +194,11 @@ def _lies_as(array: Array, tensor: Tensor) -> bool:
     return all(n == 1 or given == wanted for n, given, wanted in strides)
 
 
-def _number(value: ArrayLike, dtype: DType) -> Any:
-    number = np.asarray(value)
+def _number(value: ArrayLike, parameter: Parameter) -> Any:
+    number, dtype = np.asarray(value), parameter.dtype
     if number.shape != ():
-        raise ValueError(f"a parameter is a number, not an array of the shape {number.shape}")
+        raise ValueError(f"`{parameter.name}` is a number, not an array of the shape {number.shape}")
     arithmetic = dtype if dtype.has_arithmetic else DType.F32
-    if not np.can_cast(number.dtype, NUMPY_TYPE[arithmetic], casting="same_kind"):
-        raise TypeError(f"a parameter of type {dtype.label} cannot be {value!r}")
+    _check_converts(number, np.dtype(NUMPY_TYPE[arithmetic]), parameter.name)
     held = number.astype(NUMBER_TYPE[dtype])
     return (held if dtype.has_arithmetic else held.view(np.uint16)).item()

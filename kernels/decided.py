@@ -1,19 +1,18 @@
 """What kernel files of all backbones say about their space: which it is, and what is decided already.
 
-In: entries of a document. Out: a path, and decisions, or diagnostics. Whether a space has such choices and
-values is for the space to say.
+In: entries of a document. Out: a path, and decisions, or diagnostics. Whether a space has such choices,
+objects and values is for the space to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from spacedsl.diagnostics import Diagnostic
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import DecisionEntry
-from spacedsl.kernels.validation import closest
 
 SPACES = Path(__file__).resolve().parent / "spaces"
 """The rules that belong to the backbones."""
@@ -41,14 +40,6 @@ def not_a_space(path: Path) -> str | None:
     return None if path.is_file() else f"there is no file {path}"
 
 
-def decisions_of(
-    document: Document, entries: Sequence[DecisionEntry], known: Collection[str], report: list[Diagnostic]
-) -> tuple[Decision, ...]:
-    """The fixed decisions; KF040 where they are about an object that is not there."""
-    for position, entry in enumerate(entries):
-        for at, name in enumerate(entry.objects):
-            if name not in known:
-                span = document.value("decisions", position, "objects", at)
-                hint = closest(name, known)
-                report.append(Diagnostic("KF040", f"no object is named `{name}`", span, hint))
+def decisions_of(entries: Sequence[DecisionEntry]) -> tuple[Decision, ...]:
+    """The fixed decisions. Which objects there are is another question for each kind of machine."""
     return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in entries)

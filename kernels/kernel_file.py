@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, Span, counted, in_order
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.computation import Computation, Declarations
 from spacedsl.kernels.decided import SPACES, decisions_of, space_of
@@ -95,6 +95,8 @@ class KernelFile:
     search: SearchOptions
     kind: Kind = "cpu"
     """Of machines, that levels are for."""
+    remarks: tuple[Diagnostic, ...] = ()
+    """What is odd in the file, and no mistake."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -190,6 +192,7 @@ class _Loader:
         self.document = document
         self.entry = entry
         self.report = report
+        self.remarks: list[Diagnostic] = []
 
     def error(self, code: str, message: str, *place: str | int, hint: str | None = None) -> None:
         self.report.append(Diagnostic(code, message, self.document.value(*place), hint))
@@ -215,10 +218,6 @@ class _Loader:
             multiplied = MULTIPLIED[self.entry.precision]
             built = reductions_apart(computation, {*declared.tensors, *declared.parameters})
         backbone = build(self.entry.kernel, built, tensors, parameters, tilings, multiplied)
-        named = [*(s.name for s in backbone.statements), *(d.name for d in backbone.logical_dims)]
-        decisions = decisions_of(self.document, self.entry.decisions, named, self.report)
-        if self.report:
-            raise DiagnosticError(in_order(self.report))
         return KernelFile(
             path=path,
             text=self.document.source.text,
@@ -231,9 +230,10 @@ class _Loader:
             cache=self.entry.cache,
             precision=self.entry.precision,
             space=space,
-            decisions=decisions,
+            decisions=decisions_of(self.entry.decisions),
             search=search,
             kind=self.kind,
+            remarks=in_order(self.remarks),
         )
 
     def assignments(self) -> tuple[Assignment, ...] | None:
@@ -316,6 +316,8 @@ class _Loader:
                     self.error("KF032", f"a factor must be at least 1, not {factor}", *place, at)
                 elif factor > MOST_ELEMENTS:
                     self.error("KF032", "a factor must be at most 2**40", *place, at)
+                elif factor > extent:
+                    self.never_full(index, extent, factor, *place, at)
         if len(self.report) > before:
             return None
         offered = tiling(extent, factors)
@@ -323,3 +325,9 @@ class _Loader:
             self.error("KF032", f"more than {MOST_SIZES} sizes of one level", "tiling", index)
             return None
         return offered
+
+    def never_full(self, index: str, extent: int, factor: int, *place: str | int) -> None:
+        """No mistake: the file may be for other sizes, too."""
+        message = f"a tile of {factor} is never full: `{index}` has {counted(extent, 'value')}"
+        span = self.document.value(*place)
+        self.remarks.append(Diagnostic("KF037", message, span, severity=Severity.WARNING))

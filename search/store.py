@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
+from tempfile import mkdtemp
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -399,6 +400,21 @@ def new_folder(parent: Path, kernel: str, now: datetime) -> Path:
             continue
         return folder
     raise StoreError(f"{parent} holds a thousand runs of this second")
+
+
+def check_parent(parent: Path) -> None:
+    """Raises `StoreError` or `OSError` where no run could be kept below it, which need not be there yet.
+
+    A folder is made where the path begins to exist, and removed again.
+    """
+    there = next(folder for folder in (parent, *parent.absolute().parents) if folder.exists())
+    try:
+        Path(mkdtemp(dir=there)).rmdir()
+    except FileNotFoundError:
+        raise StoreError(f"{parent}: no folder can be made there") from None
+    except OSError as error:
+        error.filename = str(there)
+        raise
 
 
 def _locked(folder: Path) -> IO[str]:

@@ -32,7 +32,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, 
 from spacedsl.engine.instance import instantiate
 from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_device
-from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.language.loader import check_file
 from spacedsl.language.spelled import spelled_ordering
 from tests.conftest import UNOPTIMISED
@@ -125,10 +125,9 @@ def _check_with(load: Callable[[Path], object], name: str) -> Check:
         (folder / name).write_text(text, encoding="utf-8")
         (folder / "other.space").write_text(rules_of(), encoding="utf-8")
         try:
-            load(folder / name)
+            return getattr(load(folder / name), "remarks", ())
         except DiagnosticError as error:
             return error.diagnostics
-        return ()
 
     return check
 
@@ -148,7 +147,7 @@ def _results(path: Path) -> None:
     read_results(path)
 
 
-def _load(path: Path) -> None:
+def _load(path: Path) -> KernelFile:
     """A kernel file as `explore` takes it, up to the point where a compiler is needed."""
     kernel, device = load_kernel(path), load_device(DEVICES / "generic-x86-64.yaml")
     with patch.object(
@@ -165,6 +164,7 @@ def _load(path: Path) -> None:
         pose(kernel, kernel.space, device, lambda event: None)
     with patch.object(targets, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
         explore(path)
+    return kernel
 
 
 class _FarEnoughError(Exception):

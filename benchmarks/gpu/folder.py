@@ -61,7 +61,7 @@ def explore(
             say(event.activity)
 
     try:
-        result = api.explore(kernel, target="cuda", device=device, time_s=time_s, runs=runs, on_event=listen)
+        result = api.explore(kernel, target="cuda", device=device, time=time_s, runs=runs, on_event=listen)
     except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
         raise SkippedError(str(error)) from None
     if result.stop is api.Stop.INTERRUPTED:

@@ -73,6 +73,11 @@ class PipelineFile:
     """Of machines that it is made for: nothing but the usual rules differs."""
 
     @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """What is odd in the file, and no mistake: nothing is."""
+        return ()
+
+    @property
     def tensors(self) -> tuple[Tensor, ...]:
         """What a program is called with, before the parameters."""
         return arguments(self.algorithm, self.boxes)
@@ -153,9 +158,6 @@ class _Loader(SizeReader):
             MappingProxyType(outputs),
         )
         backbone = build(algorithm, needed, _tiles(entry.decisions))
-        objects = (backbone.steps, backbone.loops, backbone.orderable)
-        named = [each.name for some in objects for each in some]
-        decisions = decisions_of(self.document, entry.decisions, named, self.report.problems)
         search = search_options(self.document, entry.search, self.report.problems)
         space = space_of(self.document, entry.space, PIPELINE_SPACE, path, self.report.problems)
         self.stop()
@@ -170,7 +172,7 @@ class _Loader(SizeReader):
             None if entry.tolerance is None else float(entry.tolerance),
             entry.cache,
             space,
-            decisions,
+            decisions_of(entry.decisions),
             search,
         )
 

@@ -103,7 +103,6 @@ class _Loader:
         mistake = not_a_space(space)
         if mistake is not None:
             self.error("KF041", mistake, self.document.value("space"))
-        decisions = decisions_of(self.document, self.entry.decisions, self.objects, self.report)
         if self.report:
             raise DiagnosticError(in_order(self.report))
         present = {kind: tuple(o for o in objects if o is not None) for kind, objects in kinds.items()}
@@ -114,7 +113,7 @@ class _Loader:
             sizes=MappingProxyType(integers),
             backbone=build_kernel(self.entry.kernel, {**present, **parameters}),
             space=space,
-            decisions=decisions,
+            decisions=decisions_of(self.entry.decisions),
         )
 
     def override(self, sizes: Mapping[str, int]) -> dict[str, int]:

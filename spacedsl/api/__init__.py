@@ -5,7 +5,7 @@ NumPy arrays. Nothing here prints; whoever wants to watch passes a listener.
 
 `problem.py` poses what is to be searched, `exploration.py` searches it, `results.py` holds and writes what
 was found, `replaying.py` takes up what was written. `solving.py` finds solutions of any space without
-measuring, `explaining.py` says why something is so.
+measuring, `explaining.py` says why something is so, `checking.py` what is wrong in a kernel file.
 """
 
 from pathlib import Path

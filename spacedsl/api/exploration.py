@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import signal
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
+from time import monotonic
 from types import FrameType
 
 from spacedsl import c_compilers
@@ -29,10 +29,10 @@ from spacedsl.api.problem import (
     Stopping,
     Warned,
     apply,
+    check_known,
     generator_digest,
     load_rules,
     pose,
-    unknown,
 )
 from spacedsl.api.results import Fastest, Result, RunFiles, fastest_measured
 from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target
@@ -43,12 +43,13 @@ from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel, check_measurable, load_measurable
 from spacedsl.kernels.evaluation import Lowered
+from spacedsl.kernels.search_options import duration_s
 from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
-from spacedsl.search.store import About, Store, new_folder
+from spacedsl.search.store import About, Store, check_parent, new_folder
 from spacedsl.search.tree import Step
 from spacedsl.search.tree import replay as follow
 
@@ -62,7 +63,7 @@ def explore(
     space: Path | None = None,
     target: str = "cpu",
     device: str | None = None,
-    time_s: float | None = None,
+    time: float | str | None = None,
     evaluations: int | None = None,
     seed: int = 0,
     ordering: str | None = None,
@@ -73,20 +74,26 @@ def explore(
     """Searches for the fastest implementation of a kernel until the budget or the space is spent.
 
     `sizes` replace those of a kernel file that is given by its path. `device` names a GPU, or the file of
-    one; times on it are predicted. Without `time_s` and `evaluations` the search ends only with the space.
-    Everything is kept in a new folder below `runs`.
+    one; times on it are predicted. `time` is a number of seconds, or text such as `90s`, `3m`, `1h30m`.
+    Without `time` and `evaluations` the search ends only with the space. Everything is kept in a new folder
+    below `runs`.
 
-    Raises `DiagnosticError` for what is wrong in a file, `UnknownNameError`, `EmptySpaceError`,
+    Raises `DiagnosticError` for what is wrong in a file, `ValueError` for what is no length of time,
+    `UnknownNameError`, `EmptySpaceError`, `StoreError` or `OSError` where no run can be kept,
     `EnvironmentLack`, `TooLargeError` (a `DiagnosticError`) for a kernel that is too large for this machine.
     """
     if isinstance(kernel, Path | str):
         kernel = load_measurable(Path(kernel), sizes or {})
     policy = DEFAULT_POLICY if policy is None else policy
-    _known("target", target, TARGETS)
-    _known("policy", policy, POLICIES)
+    check_known("target", target, TARGETS)
+    check_known("policy", policy, POLICIES)
+    time_s = _seconds(time)
+    check_parent(runs)
     made_for = TARGETS[target]
     kernel = kernel.made_for(made_for.kind)
     compiler, flags = made_for.compiler()
+    for remark in kernel.remarks:
+        on_event(Warned(f"{remark.span}: {remark.message}"))
     # What is wrong in a file is said before this machine is measured.
     path = (space or kernel.space_for(made_for.kind)).resolve()
     rules = load_rules(path, kernel, made_for.kind, on_event)
@@ -127,17 +134,17 @@ def explore(
 def resume(
     run: Path | str,
     *,
-    time_s: float | None = None,
+    time: float | str | None = None,
     evaluations: int | None = None,
     on_event: Listener = lambda event: None,
 ) -> Result:
     """Goes on with a run where it stood. A budget that is given here comes on top of what has been spent, and
-    stays the run's when it is interrupted again.
+    stays the run's when it is interrupted again; `time` is as for `explore`.
 
     Raises `StoreError` where there is no run, `DamagedError` where it cannot be read, `ChangedError` where
     its space, the generator, the compiler, the processor or the number of CPUs has changed.
     """
-    folder = Path(run).resolve()
+    folder, time_s = Path(run).resolve(), _seconds(time)
     with Store.open(folder) as store:
         about = store.about()
         made_for = TARGETS[about.target]
@@ -186,6 +193,14 @@ def _resumable(folder: Path) -> Iterator[None]:
     except (EnvironmentLack, OSError, MemoryError, KeyboardInterrupt) as error:
         error.add_note(f"all until then is saved, go on with: {command('resume', folder)}")
         raise
+
+
+def _seconds(time: float | str | None) -> float | None:
+    """Of a budget; raises `ValueError` for what is no length of time."""
+    seconds = None if time is None else duration_s(time)
+    if seconds is None and time is not None:
+        raise ValueError(f"{time!r} is not a length of time: '90s', '3m', '1h30m' or a number of seconds")
+    return seconds
 
 
 def _processor_digest() -> str:
@@ -288,7 +303,7 @@ def _search(
         store=store,
         listener=keeper.listen,
         # What others build and measure meanwhile is no part of this run's time.
-        clock=lambda: time.monotonic() - evaluator.waited_s,
+        clock=lambda: monotonic() - evaluator.waited_s,
     )
     on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search, on_event):
@@ -340,8 +355,3 @@ def _interruptible(search: Search, on_event: Listener) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _known(kind: str, name: str, names: Iterable[str]) -> None:
-    if name not in names:
-        raise unknown(kind, name, names)

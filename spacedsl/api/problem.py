@@ -7,13 +7,14 @@ On the way a listener hears what is being done. Nothing is searched here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from spacedsl.api.offered import mistakes
 from spacedsl.codegen.generation import generation
 from spacedsl.compiler import CompiledSpace, compile_space
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, in_order
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, MeasurableKernel
@@ -23,7 +24,7 @@ from spacedsl.kernels.validation import closest
 from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from spacedsl.search.events import Event, Failed
-from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.run import ContradictionError, decided
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -36,6 +37,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Names what it may have been instead."""
     hint = closest(name, known)
     return UnknownNameError(f"no {kind} is called `{name}`" + (f"; {hint}" if hint else ""))
+
+
+def check_known(kind: str, name: str, known: Collection[str]) -> None:
+    """Raises `UnknownNameError` for a name that is not among them."""
+    if name not in known:
+        raise unknown(kind, name, known)
 
 
 class EmptySpaceError(Exception):
@@ -153,13 +160,26 @@ def apply(rules: Rules, kernel: MeasurableKernel, device: Device, on_event: List
 def with_decisions(kernel: AnyKernel, root: Candidate) -> Candidate:
     """The root with what the kernel file decides.
 
-    Raises `ContradictionError`, and `DiagnosticError` for what the space does not offer.
+    Raises `ContradictionError`, and `DiagnosticError` for all that the space does not offer.
     """
-    try:
-        return decided(root.instance, root, kernel.decisions)
-    except UnknownDecisionError as error:
-        place = locate(kernel, "decisions", kernel.decisions.index(error.decision))
-        raise DiagnosticError([Diagnostic("KF043", str(error), place)]) from None
+    wrong = wrong_decisions(kernel, root.instance)
+    if wrong:
+        raise DiagnosticError(wrong)
+    return decided(root.instance, root, kernel.decisions)
+
+
+def wrong_decisions(kernel: AnyKernel, instance: Instance) -> tuple[Diagnostic, ...]:
+    """What the kernel file decides and the space does not offer (KF040, KF043), each at its place."""
+    return in_order(
+        Diagnostic(
+            mistake.code,
+            mistake.message,
+            locate(kernel, "decisions", position, *mistake.place),
+            mistake.hint,
+        )
+        for position, decision in enumerate(kernel.decisions)
+        for mistake in mistakes(instance, decision)
+    )
 
 
 def generator_digest() -> str:

@@ -1,7 +1,7 @@
 """Solutions of a space on a kernel of any backbone, without code and without measuring.
 
 In: the path of a kernel file. Out: an `Unmeasured` instance, and its solutions, each once. The device of a
-kernel is one that is shipped, unless another is named; a plain kernel has none.
+kernel is a CPU that is shipped, unless another is named; a plain kernel has none.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from spacedsl.api.problem import EmptySpaceError, with_decisions
+from spacedsl.api.targets import named_device
 from spacedsl.codegen.pipeline.schedule import VOCABULARY, CandidateDecisions, schedule, text
 from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate
@@ -69,15 +70,19 @@ def pose_unmeasured(
     *,
     sizes: Mapping[str, int] | None = None,
     space: Path | None = None,
+    target: str | None = None,
     device: Path | None = None,
     engine: Engine = Engine.PYTHON,
 ) -> Unmeasured:
-    """Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`."""
+    """For the machine that is named, or that the kernel file names, or a CPU.
+
+    Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`, `UnknownNameError`.
+    """
     kernel = load_any(path, sizes or {})
     machine: Device | None = None
     usual = kernel.space
     if not isinstance(kernel, PlainFile):
-        machine = load_any_device(device or DEVICE)
+        machine = named_device(kernel, target, device) or load_any_device(DEVICE)
         kernel = kernel.made_for(machine.kind)
         usual = kernel.space_for(machine.kind)
     space_path = space or usual

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from spacedsl.api.offered import choice_hint, follows, shown, wrong_objects
 from spacedsl.api.problem import UnknownNameError, unknown
 from spacedsl.engine.claims import UNBOUNDED, Claim
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.validation import closest
-from spacedsl.language.space import Choice, Counter, EnumChoice, Quantity
+from spacedsl.language.space import Counter, EnumChoice, Quantity
 
 _STATEMENT = re.compile(
     r"\s*(?P<choice>\w+)\s*\(\s*(?P<objects>[^()]*?)\s*\)\s*"
     r"(?P<relation>is\s+not\b|is\b|==|!=|<=|>=|=|<|>)\s*(?P<values>.+?)\s*"
 )
-MOST_VALUES = 16
-"""Of one integer choice, that a message lists."""
-MOST_NAMES = 6
-"""That a message lists."""
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -68,8 +64,9 @@ def parse_decision(instance: Instance, text: str) -> Decision:
     """`size(i) = 4` or `order(a, b) is BEFORE | AFTER`; raises `UnknownNameError`."""
     statement = parse_statement(instance, text)
     if isinstance(statement, Limit):
-        kind = "quantity" if statement.choice in instance.space.quantities else "counter"
-        raise UnknownNameError(f"`{text}`: {statement.choice} is a {kind}, which follows from decisions")
+        space = instance.space
+        followed = space.quantities.get(statement.choice) or space.choices[statement.choice]
+        raise UnknownNameError(f"`{text}`: {follows(followed)}")
     if not statement.allowed:
         raise UnknownNameError(f"`{text}` leaves no value")
     return statement.as_decision()
@@ -89,20 +86,14 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
     space = instance.space
     choice = space.choices.get(name) or space.quantities.get(name)
     if choice is None:
-        known_names = (*space.choices, *space.quantities)
-        hint = closest(name, known_names) or f"there are {', '.join(known_names)}"
+        hint = choice_hint(name, (*space.choices, *space.quantities))
         raise UnknownNameError(f"no choice is called `{name}`; {hint}")
-    for item in objects:
-        if item not in instance.objects.names:
-            raise _unknown_object(item, [n for n in instance.objects.names if not n.startswith("*")])
-    key = tuple(instance.objects.names.index(item) for item in objects)
-    known = instance.objects.keys(choice.params) if name in space.quantities else instance.layout.cells[name]
-    if key not in known:
-        raise UnknownNameError(f"there is no {name}({', '.join(objects)}): {_why_none(choice, objects)}")
+    for mistake in wrong_objects(instance, choice, objects):
+        raise UnknownNameError(str(mistake))
     if isinstance(choice, Counter | Quantity):
         order = choice.values if isinstance(choice, Quantity) else None
         return Limit(name, objects, _claim(choice, relation, values, text, order))
-    cell = instance.layout.cells[name][key]
+    cell = instance.layout.cells[name][tuple(map(instance.objects.names.index, objects))]
     universe: tuple[str | int, ...]
     named: tuple[str | int, ...]
     if isinstance(choice, EnumChoice):
@@ -139,14 +130,8 @@ def _integers(universe: tuple[int, ...], relation: str, values: list[str], text:
         return tuple(v for v in universe if _COMPARE[relation](v, numbers[0]))
     for number in numbers:
         if number not in universe:
-            raise UnknownNameError(f"`{text}`: {number} is none of {_shown(universe)}")
+            raise UnknownNameError(f"`{text}`: {number} is none of {shown(universe)}")
     return tuple(v for v in universe if v in numbers)
-
-
-def _shown(universe: tuple[int, ...]) -> str:
-    if len(universe) <= MOST_VALUES:
-        return ", ".join(map(str, universe))
-    return f"the {len(universe)} values, {universe[0]} to {universe[-1]}"
 
 
 def _claim(
@@ -176,19 +161,3 @@ def _number(text: str, statement: str) -> int:
     if not re.fullmatch(r"-?\d[\d_]*", text):
         raise UnknownNameError(f"`{statement}`: {text} is no integer")
     return int(text)
-
-
-def _why_none(choice: Choice | Quantity, objects: tuple[str, ...]) -> str:
-    if len(set(objects)) < len(objects):
-        return "its objects are different ones"
-    return f"it is {choice.name}({', '.join(f'${p.name} in {p.set.name}' for p in choice.params)})"
-
-
-def _unknown_object(name: str, known: Sequence[str]) -> UnknownNameError:
-    """The last part of several names is not one of them."""
-    endings = [each for each in known if each.endswith(f".{name}")]
-    if len(endings) < 2:
-        return unknown("object", name, known)
-    shown = ", ".join(f"`{each}`" for each in endings[:MOST_NAMES])
-    more = "" if len(endings) <= MOST_NAMES else f" and {len(endings) - MOST_NAMES} more"
-    return UnknownNameError(f"no object is called `{name}` alone; there are {shown}{more}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, unknown
+from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, check_known
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda import nvrtc
 from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
@@ -20,13 +20,14 @@ from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.machine.characterize import local_device, raise_peaks
 from spacedsl.codegen.running.memory import check_memory, flush_bytes
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel
-from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
+from spacedsl.kernels.device import CpuDevice, Device, gpus, load_any_device, load_gpu
 from spacedsl.kernels.evaluation import Evaluator
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import Kind
+from spacedsl.kernels.kernel_file import Kind, locate
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.pipeline import backbone as pipeline
 from spacedsl.search.bounds.cpu import CpuBound
@@ -166,8 +167,7 @@ class Cuda(Target):
             raise UnknownNameError(f"for which GPU? name one with --device: {', '.join(known)}, or a file")
         if Path(name).suffix in {".yaml", ".yml"}:
             return load_gpu(Path(name))
-        if name not in known:
-            raise unknown("GPU", name, known)
+        check_known("GPU", name, known)
         return load_gpu(known[name])
 
     def recorded_device(self, data: Mapping[str, Any]) -> GpuDevice:
@@ -214,3 +214,32 @@ TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target
 def target_of(device: Device) -> Target:
     """The target that a machine belongs to."""
     return next(target for target in TARGETS.values() if target.kind == device.kind)
+
+
+def gpu_of_file(kernel: MeasurableKernel) -> Device | None:
+    """The GPU that a kernel file names; raises `DiagnosticError`, KF044 where there is none of that name."""
+    name = kernel.search.device
+    if name is None:
+        return None
+    try:
+        return TARGETS["cuda"].device(name, lambda event: None)
+    except (UnknownNameError, OSError) as error:
+        said = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        raise DiagnosticError([Diagnostic("KF044", said, locate(kernel, "search", "device"))]) from None
+
+
+def named_device(kernel: MeasurableKernel, target: str | None, device: Path | None) -> Device | None:
+    """The machine of a description, or else the GPU that the kernel file names; None: a CPU.
+
+    Raises `UnknownNameError` where target and machine do not go together, else as reading a description does.
+    """
+    if target is not None:
+        check_known("target", target, TARGETS)
+    if device is not None:
+        machine = load_any_device(device)
+        if target not in (None, target_of(machine).name):
+            raise UnknownNameError(f"{machine.name} is no machine of the target `{target}`")
+        return machine
+    if (target or kernel.search.target or "cpu") == "cpu":
+        return None
+    return gpu_of_file(kernel) or TARGETS["cuda"].device(None, lambda event: None)

@@ -180,6 +180,7 @@ def _stability(figures: Sequence[Figure], shown: Sequence[Figure]) -> Iterator[s
 
 def _named(name: str | None, console: Console) -> Device:
     from spacedsl.api import load_any_device, local_device
+    from spacedsl.kernels.validation import closest
 
     if name is None:
         return local_device(progress=console.say, warn=console.warn)
@@ -189,7 +190,8 @@ def _named(name: str | None, console: Console) -> Device:
     known = {device.name: device for device, _ in found}
     known |= {path.stem: device for device, path in found if device.kind == "gpu"}
     if name not in known:
-        raise CommandError(f"no device is called `{name}`", hint=f"known: {', '.join(known) or 'none'}")
+        hint = closest(name, known) or f"known: {', '.join(known) or 'none'}"
+        raise CommandError(f"no device is called `{name}`", hint=hint)
     return known[name]
 
 

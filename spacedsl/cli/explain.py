@@ -22,6 +22,7 @@ from spacedsl.cli.options import (
     Quiet,
     Sizes,
     SpaceFile,
+    Target,
     Verbose,
     parse_duration,
     parse_sizes,
@@ -79,6 +80,7 @@ def explain(
     ] = "1m",
     size: Sizes = None,
     space: SpaceFile = None,
+    target: Target = None,
     device: DeviceFile = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -100,10 +102,13 @@ def explain(
             decisions=decisions,
             sizes=size or (),
             space=space,
+            target=target,
             device=device,
             json=json,
         )
-    problem = solving.pose_unmeasured(kernel, sizes=parse_sizes(size or ()), space=space, device=device)
+    problem = solving.pose_unmeasured(
+        kernel, sizes=parse_sizes(size or ()), space=space, target=target, device=device
+    )
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
     taken += [statements.parse_decision(problem.instance, text) for text in decide or ()]
     try:

@@ -24,22 +24,23 @@ def explain_bound(
     decisions: Path | None,
     sizes: Sequence[str],
     space: Path | None,
+    target: str | None,
     device: Path | None,
     json: bool,
 ) -> ExitCode:
-    """Of this machine, which is measured where it has no description yet, or of the one in `device`."""
+    """Of this machine, which is measured where it has no description yet, or of the one that is named."""
     from spacedsl import api, record
     from spacedsl.api import statements
     from spacedsl.api.bounding import explain_bound as explained
     from spacedsl.api.problem import apply, load_rules
-    from spacedsl.api.targets import TARGETS, target_of
+    from spacedsl.api.targets import TARGETS, named_device, target_of
 
     read = api.load_kernel(kernel, parse_sizes(sizes))
-    named = None if device is None else api.load_any_device(device)
-    target = TARGETS["cpu"] if named is None else target_of(named)
-    path = (space or read.space_for(target.kind)).resolve()
+    named = named_device(read, target, device)
+    kind = (TARGETS["cpu"] if named is None else target_of(named)).kind
+    path = (space or read.space_for(kind)).resolve()
     # What is wrong in a file is said before this machine is measured.
-    rules = load_rules(path, read, target.kind, lambda event: None)
+    rules = load_rules(path, read, kind, lambda event: None)
     machine = named or api.local_device(progress=console.say, warn=console.warn)
     problem = apply(rules, read.made_for(machine.kind), machine, lambda event: None)
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []

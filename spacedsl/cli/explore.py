@@ -131,13 +131,15 @@ def explore(
     _check_measure(measure, settings.target)
     if measure:
         api.check_gpu(settings.device)
-    with watch(console) as on_event, _blame(loaded, given, explain_hint(kernel, size, space)):
+    machine = settings.device if settings.target == "cuda" else None
+    hint = explain_hint(kernel, size, space, settings.target, machine)
+    with watch(console) as on_event, _blame(loaded, given, hint):
         result = api.explore(
             loaded,
             space=space,
             target="cpu" if settings.target is None else settings.target,
             device=settings.device if settings.target == "cuda" else device,
-            time_s=settings.time_s,
+            time=settings.time_s,
             evaluations=settings.evaluations,
             seed=settings.seed or 0,
             ordering=settings.ordering,
@@ -211,7 +213,7 @@ def resume(
     _no_record(run)
     time_s = None if time is None else parse_duration(time)
     with watch(console) as on_event:
-        result = api.resume(run, time_s=time_s, evaluations=evaluations, on_event=on_event)
+        result = api.resume(run, time=time_s, evaluations=evaluations, on_event=on_event)
     if time_s is None and evaluations is None and result.stop is api.Stop.BUDGET:
         console.say("the budget of this run is spent; --time or --evaluations give it more")
     return _finish(console, result, measure, json=json)

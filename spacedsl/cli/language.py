@@ -93,11 +93,11 @@ def compile_file(
 
 def check_one(file: Path) -> tuple[Diagnostic, ...]:
     """The remarks on a file that is right; raises `DiagnosticError`, `OSError`, `CommandError`."""
-    from spacedsl.compiler import compile_space, refusals
+    from spacedsl.api.checking import check_kernel
+    from spacedsl.compiler import refusals
     from spacedsl.diagnostics import DiagnosticError
-    from spacedsl.kernels.backbones import load_any
     from spacedsl.kernels.kernel_source import is_kernel
-    from spacedsl.language.loader import check_file, load_space
+    from spacedsl.language.loader import check_file
 
     if file.suffix == ".space":
         space, found = check_file(file)
@@ -106,12 +106,12 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
             raise DiagnosticError((*found, *refused))
         return found
     if is_kernel(file):
-        compile_space(load_space(load_any(file).space))
-        return ()
-    if file.is_file():
-        raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml, or FILE.py:FUNCTION)")
-    missing = FileNotFoundError(errno.ENOENT, "", str(file))
-    raise IsADirectoryError(errno.EISDIR, "", str(file)) if file.exists() else missing
+        return check_kernel(file)
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "", str(file))
+    if not file.exists():
+        raise FileNotFoundError(errno.ENOENT, "", str(file))
+    raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml, or FILE.py:FUNCTION)")
 
 
 def _record(diagnostic: Diagnostic) -> dict[str, object]:

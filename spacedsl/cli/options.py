@@ -56,8 +56,15 @@ SpaceFile = Annotated[
 def a_device(file: Path | None) -> Path | None:
     """The path of a description, as a callback of typer: a GPU that is shipped goes by its name."""
     from spacedsl.kernels.device import gpus
+    from spacedsl.kernels.validation import closest
 
-    return file if file is None or file.exists() else gpus().get(str(file), file)
+    if file is None or file.exists() or file.suffix in {".yaml", ".yml"}:
+        return file
+    known = gpus()
+    if str(file) not in known:
+        hint = closest(str(file), known) or f"there are {', '.join(known)}, and files (.yaml)"
+        raise typer.BadParameter(f"no GPU is called `{file}`; {hint}")
+    return known[str(file)]
 
 
 DeviceFile = Annotated[
@@ -66,8 +73,12 @@ DeviceFile = Annotated[
         "--device",
         metavar="NAME|FILE",
         callback=a_device,
-        help="What a linalg kernel is for: a GPU (`h100`), or a file. Default: a shipped CPU.",
+        help="What it is for: a GPU (`h100`), or a file. Default: what the kernel file names, or a CPU.",
     ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", metavar="cpu|cuda", help="What a kernel is for. Default: what `--device` is."),
 ]
 
 DEFAULT_TIME_S = 180.0
@@ -101,10 +112,17 @@ class Settings:
         return Settings(**merged)
 
 
-def explain_hint(kernel: Path, sizes: Iterable[str] | None, space: Path | None) -> str:
-    """What says why a space is empty: `spacedsl explain` on the same kernel, sizes and rules."""
+def explain_hint(
+    kernel: Path,
+    sizes: Iterable[str] | None,
+    space: Path | None,
+    target: str | None,
+    device: Path | str | None,
+) -> str:
+    """What says why a space is empty: `spacedsl explain` on the same kernel, sizes, rules and machine."""
     flags = [word for text in sizes or () for word in ("--size", text)]
-    flags += ["--space", str(space)] if space else []
+    for flag, given in (("--space", space), ("--target", target), ("--device", device)):
+        flags += [flag, str(given)] if given else []
     return f"`{command('explain', str(kernel), *flags)}` says which constraints conflict"
 
 
@@ -112,10 +130,7 @@ def parse_duration(text: str) -> float:
     """Seconds of `90s`, `3m`, `1h30m`, or of a plain number of seconds."""
     from spacedsl.kernels.search_options import duration_s
 
-    try:
-        seconds = duration_s(float(text))
-    except ValueError:
-        seconds = duration_s(text)
+    seconds = duration_s(text)
     if seconds is None:
         raise CommandError(f"`{text}` is not a length of time", hint="write 90s, 3m or 1h30m")
     return seconds

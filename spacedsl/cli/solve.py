@@ -16,6 +16,7 @@ from spacedsl.cli.options import (
     Quiet,
     Sizes,
     SpaceFile,
+    Target,
     Verbose,
     explain_hint,
     parse_duration,
@@ -48,6 +49,7 @@ def solve(
     ordering: Annotated[
         str | None, typer.Option("--ordering", metavar="NAME", help="Which decision is taken next.")
     ] = None,
+    target: Target = None,
     device: DeviceFile = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -60,7 +62,7 @@ def solve(
     console = Console.of(verbose=verbose, quiet=quiet)
     time_s = parse_duration(time)
     problem = solving.pose_unmeasured(
-        kernel, sizes=parse_sizes(size or ()), space=space, device=device, engine=Engine.NATIVE
+        kernel, sizes=parse_sizes(size or ()), space=space, target=target, device=device, engine=Engine.NATIVE
     )
     if problem.instance.no_native is not None:
         console.warn(f"the reference engine propagates, which is slower: {problem.instance.no_native}")
@@ -77,7 +79,9 @@ def solve(
     except EmptySpaceError as error:
         if json:
             console.document(_document(problem.kernel.name, found, is_all=True))
-        raise CommandError(str(error), ExitCode.EMPTY_SPACE, explain_hint(kernel, size, space)) from None
+        raise CommandError(
+            str(error), ExitCode.EMPTY_SPACE, explain_hint(kernel, size, space, target, device)
+        ) from None
     except TimeoutError:
         console.say(f"stopped after {time}; there may be more solutions (--time gives it longer)")
     if json:

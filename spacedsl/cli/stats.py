@@ -17,6 +17,7 @@ from spacedsl.cli.options import (
     Quiet,
     Sizes,
     SpaceFile,
+    Target,
     Verbose,
     parse_duration,
     parse_sizes,
@@ -53,6 +54,7 @@ def stats(
     engine: Annotated[
         str, typer.Option("--engine", metavar="native|python", help="What propagates.")
     ] = "native",
+    target: Target = None,
     device: DeviceFile = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -68,7 +70,12 @@ def stats(
     if engine not in {e.value for e in Engine}:
         raise CommandError(f"there is no engine `{engine}`", hint="native or python")
     problem = pose_unmeasured(
-        kernel, sizes=parse_sizes(size or ()), space=space, device=device, engine=Engine(engine)
+        kernel,
+        sizes=parse_sizes(size or ()),
+        space=space,
+        target=target,
+        device=device,
+        engine=Engine(engine),
     )
     found = measure_space(problem, seed=seed, ordering=ordering, seconds=parse_duration(time))
     if found.no_native is not None:

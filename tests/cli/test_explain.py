@@ -181,6 +181,57 @@ def test_the_last_part_of_several_names_is_answered_with_them() -> None:
     assert "did you mean `load_A.i1`?" in run("explain", MATMUL, "size(loadA.i1) = 4").err
 
 
+def test_hints_name_objects_that_the_choice_is_about() -> None:
+    """`fma.p` is an object, but sizes are those of its levels."""
+    ran = run("explain", MATMUL, "size(fma.p9) = 4")
+    assert (ran.code, ran.err) == (2, "error: no object is called `fma.p9`; did you mean `fma.p1`?\n")
+    ran = run("explain", MATMUL, "size(fma.p) = 4")
+    said = "error: there is no size(fma.p): it is size($dim in Dimensions); did you mean `fma.p1`?\n"
+    assert (ran.code, ran.err) == (2, said)
+    ran = run("explain", MATMUL, "size(p0) = 4", "--decide", "size(fma.p0) = 4")
+    assert "no object is called `p0` alone; there are `load_A.p0`, `load_B.p0`, `fma.p0`" in ran.err
+
+
+def test_all_questions_may_be_about_a_gpu(tmp_path: Path) -> None:
+    """`fma.i3` is a level that only a GPU has."""
+    question = "dim_kind(fma.i3) is THREAD"
+    kernel = tmp_path / "own.yaml"
+    small = MATMUL.read_text(encoding="utf-8")
+    kernel.write_text(f"{small}search: {{device: h100}}\n", encoding="utf-8")
+    assert "no object is called `fma.i3`" in run("explain", kernel, question).err
+    assert "no object is called `fma.i3`" in run("explain", kernel, question, "--target", "cpu").err
+    named = "dim_kind(fma.i3) is still"
+    assert named in run("explain", kernel, question, "--target", "cuda").out
+    assert named in run("explain", MATMUL, question, "--device", "h100").out
+    assert named in run("explain", MATMUL, question, "--target", "cuda", "--device", "h100").out
+    bound = run("explain", kernel, "--bound", "--target", "cuda").out
+    assert "H100" in bound and bound == run("explain", MATMUL, "--bound", "--device", "h100").out
+    kernel.write_text(f"{small}search: {{target: cuda, device: h100}}\n", encoding="utf-8")
+    assert named in run("explain", kernel, question).out
+    assert "fma.i3" in run("solve", kernel).out
+
+
+@pytest.mark.parametrize("command", [("explain",), ("explain", "--bound"), ("solve",), ("stats",)])
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--target", "cuda"), "for which GPU? name one with --device: "),
+        (("--target", "gpu"), "no target is called `gpu`"),
+        (("--target", "cpu", "--device", "h100"), "H100 SXM5 80 GB is no machine of the target `cpu`"),
+        (("--device", "h1000"), "no GPU is called `h1000`; did you mean `h100`?"),
+        (("--device", "apple"), "no GPU is called `apple`; there are a100, h100, "),
+        (("--device", "h1000.yaml"), "h1000.yaml: there is no such file"),
+    ],
+)
+def test_a_machine_that_there_is_not_is_refused_in_words(
+    command: tuple[str, ...], flags: tuple[str, ...], words: str
+) -> None:
+    name, *others = command
+    ran = run(name, MATMUL, *others, *flags)
+    assert ran.code == 2
+    assert words in " ".join(ran.err.replace("│", "").split())
+
+
 def test_many_values_are_told_by_their_ends(tmp_path: Path) -> None:
     (tmp_path / "shop.space").write_text(
         'set Tasks: iterator = "$kernel.tasks" end\n'

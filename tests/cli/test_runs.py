@@ -342,6 +342,22 @@ def test_a_best_that_turns_out_wrong_in_the_end_is_not_left_behind(
     assert sorted(path.suffix for path in Path(document["run"]).glob("best.*")) == []
 
 
+def test_python_takes_lengths_of_time_as_the_command_line_does(machine: Path, tmp_path: Path) -> None:
+    sizes = {"m": 8, "n": 16, "k": 4}
+    told: list[object] = []
+    spacedsl.explore(MATMUL, sizes=sizes, time="1m", evaluations=1, runs=tmp_path, on_event=told.append)
+    assert api.Planned(60.0, 1) in told
+    (folder,) = tmp_path.iterdir()
+    spacedsl.resume(folder, time=0.5, on_event=told.append)
+    (planned,) = [event for event in told[1:] if isinstance(event, api.Planned) and event.evaluations is None]
+    assert planned.time_s is not None and 0.5 < planned.time_s < 60
+    for wrong in ("soon", 0, -1, float("nan")):
+        with pytest.raises(ValueError, match="is not a length of time: '90s', '3m'"):
+            spacedsl.explore(MATMUL, sizes=sizes, time=wrong, runs=tmp_path)
+        with pytest.raises(ValueError, match="is not a length of time"):
+            spacedsl.resume(folder, time=wrong)
+
+
 def test_python_gives_the_same_result(machine: Path, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     sizes = {"m": 8, "n": 16, "k": 4}

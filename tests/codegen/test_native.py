@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from spacedsl.codegen.c.interface import prototype
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.diagnostics import Source
+from spacedsl.kernels.backbones import check_file
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import check_kernel
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 
 # Row i of x lies 8 elements after row i - 1: there are gaps.
 TEXT = """
@@ -150,12 +152,52 @@ def test_wrong_arguments_are_refused_before_the_code_runs(scale: Function) -> No
         scale(X, W, 0.5, beta=X)
     with pytest.raises(ValueError, match=r"`x` must have the shape \(3, 5\), not \(5, 3\)"):
         scale(X.T, W, 0.5)
-    with pytest.raises(TypeError, match="same_kind"):
+    with pytest.raises(TypeError, match="`x` is of the dtype float32, to which complex64 is not converted"):
         scale(X.astype(np.complex64), W, 0.5)
-    with pytest.raises(TypeError, match="parameter of type f32"):
+    with pytest.raises(TypeError, match="`alpha` is of the dtype float32, to which complex128 is not"):
         scale(X, W, 1j)
-    with pytest.raises(ValueError, match="a parameter is a number"):
+    with pytest.raises(ValueError, match="`alpha` is a number, not an array"):
         scale(X, W, [0.5])
+
+
+INTEGERS = """
+kernel: raised
+backbone: pipeline
+inputs: {x: {dtype: u8, extents: [5]}}
+params: {more: {dtype: u8, value: 3}}
+stages: |
+  y(i) = i32(x(i)) + i32(more)
+outputs: {y: {i: 5}}
+"""
+
+
+@pytest.fixture(scope="module")
+def raised() -> Function:
+    kernel = check_file(Source("raised", INTEGERS), Path("raised.yaml"))
+    assert isinstance(kernel, PipelineFile)
+    body = "{ for (int i = 0; i < 5; ++i) y[i] = x[i] + more; }"
+    entry = prototype(kernel.name, kernel.tensors, kernel.parameters)
+    return build_function(kernel, f"#include <stdint.h>\n{entry}{body}")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint64, np.int8])
+def test_integers_that_fit_are_converted(dtype: type, raised: Function) -> None:
+    found = raised(np.arange(5).astype(dtype), 3)
+    np.testing.assert_array_equal(found, [3, 4, 5, 6, 7])
+
+
+def test_integers_that_do_not_fit_and_floats_in_their_place_are_refused(raised: Function) -> None:
+    x = np.arange(5, dtype=np.uint8)
+    with pytest.raises(ValueError, match="`x` is of the dtype uint8, which does not hold 256"):
+        raised(np.arange(252, 257), 3)
+    with pytest.raises(ValueError, match="`x` is of the dtype uint8, which does not hold -1"):
+        raised([0, 1, -1, 2, 3], 3)
+    with pytest.raises(ValueError, match="`more` is of the dtype uint8, which does not hold 300"):
+        raised(x, 300)
+    with pytest.raises(TypeError, match="`x` is of the dtype uint8, to which float64 is not converted"):
+        raised(x / 1, 3)
+    with pytest.raises(TypeError, match="`more` is of the dtype uint8, to which float64 is not converted"):
+        raised(x, 0.5)
 
 
 def test_it_shows_itself_as_its_prototype(scale: Function) -> None:

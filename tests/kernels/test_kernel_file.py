@@ -270,10 +270,6 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         [("KF032", 10, 35, "at most 2**40")],
     ),
     "too many levels": (MATMUL + f"tiling: {{i: {[[2]] * 7}}}\n", [("KF032", 10, 13, "at most 6")]),
-    "a decision about nothing": (
-        MATMUL + "decisions: [{choice: size, objects: [fma.i9], values: [2]}]\n",
-        [("KF040", 10, 38, "`fma.i9`")],
-    ),
     "half a decision": (
         MATMUL + "decisions: [{choice: size}]\n",
         [("KF006", 10, 13, "`objects` of entry 1 of `decisions`"), ("KF006", 10, 13, "`values`")],

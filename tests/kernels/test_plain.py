@@ -215,10 +215,6 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         changed(("[saw, press]", "saw"), text=SHOP),
         [("KF007", 6, 13, "a list")],
     ),
-    "a decision about an unknown object": (
-        SHOP + "decisions: [{choice: start, objects: [cutt], values: [3]}]\n",
-        [("KF040", 10, 39, "no object is named `cutt`")],
-    ),
 }
 
 
