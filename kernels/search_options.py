@@ -47,12 +47,20 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 def duration_s(text: str | float) -> float | None:
     """Seconds of `10m`, `90s`, `1h30m` or a plain number; None for anything else, or nothing."""
-    try:
-        total = float(text)
-    except ValueError:
-        match = _DURATION.fullmatch(str(text).replace(" ", ""))
+    if isinstance(text, str):
+        match = _DURATION.fullmatch(text.replace(" ", ""))
         if match is None or not any(match.groups()):
             return None
         hours, minutes, seconds = (float(part or 0) for part in match.groups())
         total = 3600 * hours + 60 * minutes + seconds
+    else:
+        total = float(text)
     return total if total > 0 and math.isfinite(total) else None
+
+
+def budget_s(text: str | float) -> float | None:
+    """The same where nothing tells a number from text, as on a command line: `45` may be either."""
+    try:
+        return duration_s(float(text))
+    except ValueError:
+        return duration_s(text)

@@ -43,7 +43,7 @@ from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel, check_measurable, load_measurable
 from spacedsl.kernels.evaluation import Lowered
-from spacedsl.kernels.search_options import duration_s
+from spacedsl.kernels.search_options import budget_s
 from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
@@ -197,7 +197,7 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 def _seconds(time: float | str | None) -> float | None:
     """Of a budget; raises `ValueError` for what is no length of time."""
-    seconds = None if time is None else duration_s(time)
+    seconds = None if time is None else budget_s(time)
     if seconds is None and time is not None:
         raise ValueError(f"{time!r} is not a length of time: '90s', '3m', '1h30m' or a number of seconds")
     return seconds

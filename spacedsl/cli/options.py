@@ -128,9 +128,9 @@ def explain_hint(
 
 def parse_duration(text: str) -> float:
     """Seconds of `90s`, `3m`, `1h30m`, or of a plain number of seconds."""
-    from spacedsl.kernels.search_options import duration_s
+    from spacedsl.kernels.search_options import budget_s
 
-    seconds = duration_s(text)
+    seconds = budget_s(text)
     if seconds is None:
         raise CommandError(f"`{text}` is not a length of time", hint="write 90s, 3m or 1h30m")
     return seconds
