@@ -427,11 +427,10 @@ def test_a_size_from_outside_can_mend_one_of_the_file() -> None:
 
 def test_a_tile_that_is_never_full_at_these_sizes_is_remarked_upon() -> None:
     text = MATMUL + "tiling: {i: [[64, 65], [1]], j: [[2]]}\n"
-    source = Source("matmul.yaml", text)
-    (remark,) = check_kernel(source, Path("matmul.yaml")).remarks
+    (remark,) = check(text).remarks
     assert (remark.code, remark.span.line, remark.span.column) == ("KF037", 10, 19)
     assert remark.message == "a tile of 65 is never full: `i` has 64 values"
-    assert check_kernel(source, Path("matmul.yaml"), {"m": 65}).remarks == ()
+    assert check(text, {"m": 65}).remarks == ()
 
 
 @pytest.mark.parametrize("sizes", [{"mm": 3}, {"m": 0}, {"m": -1}, {"m": 2**41}])
