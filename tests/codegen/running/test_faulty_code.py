@@ -52,7 +52,9 @@ compute:
 
 WRONG_CODE = {
     "a wrong stride": changed("A[i0 * 144", "A[i0 * 135"),
-    "a dropped initialisation": changed("init_0_1 = f32x16_broadcast(0.0f)", "init_0_1 = init_0_0 + 1"),
+    "a dropped initialisation": changed(
+        "init_at_0_1 = f32x16_broadcast(0.0f)", "init_at_0_1 = init_at_0_0 + 1"
+    ),
     "a loop that is too short": changed("p0 < 9", "p0 < 8"),
     "an output that is not written": changed("for (int64_t j0 = 0; j0 < 2", "for (int64_t j0 = 1; j0 < 2"),
     "a result that was right before": last("static int calls; if (++calls > 3) C[5] += 1;"),
