@@ -16,7 +16,7 @@ from benchmarks.gpu.cases import Case
 from benchmarks.gpu.measured import PEERS
 from spacedsl import api
 from spacedsl.cli.faults import CommandError
-from spacedsl.codegen.cuda.batches.folders import RESULTS
+from spacedsl.codegen.cuda.batches.folders import RESULTS, occupied
 from spacedsl.codegen.cuda.batches.writing import write_script
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.diagnostics import DiagnosticError
@@ -42,8 +42,7 @@ def check_output(folder: Path) -> None:
         raise CommandError(f"{folder}: a file", hint="-o names a folder, which need not be there")
     if any((folder / name).exists() for name in (RESULTS, PEERS)):
         raise CommandError(f"{folder} holds what was measured with an earlier batch: take another folder")
-    is_ours = any((folder / name).exists() for name in ("batch.json", "runs"))
-    if folder.exists() and any(folder.iterdir()) and not is_ours:
+    if occupied(folder) is not None:
         raise CommandError(f"{folder} holds other things: take another folder")
 
 

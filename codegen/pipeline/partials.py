@@ -136,9 +136,10 @@ class Partials:
         body: list[Statement] = [Let(begin, variable(task) * size)]
         if best is not None:
             body += self.combined_best(best, first, last, fresh)
-        for element, value in enumerate(() if best is not None else definition.values):
-            assert isinstance(value, Binary)
-            body += self.combined_value(element, value.operator, first, last, fresh)
+        else:
+            for element, value in enumerate(definition.values):
+                assert isinstance(value, Binary)
+                body += self.combined_value(element, value.operator, first, last, fresh)
         return ParallelLoop(task, -(-count // size), tuple(body))
 
     def combined_value(

@@ -109,6 +109,7 @@ class _Builder:
         outer = dict.fromkeys(dims)
         for slot in SLOTS:
             made = Slot(f"{name}.{slot}", step, slot)
+            is_parted = {dim: slot == "TASK" and dim == parted and dim not in kept for dim in dims}
             made.boxes = tuple(
                 Box(
                     f"{name}.{dim}.{slot}",
@@ -118,8 +119,8 @@ class _Builder:
                     self.sizes(step, dim, slot),
                     outer[dim],
                     dim not in kept,
-                    slot == "TASK" and dim == parted and dim not in kept,
-                    not is_cut_in_order and dim not in kept and not (slot == "TASK" and dim == parted),
+                    is_parted[dim],
+                    not is_cut_in_order and dim not in kept and not is_parted[dim],
                 )
                 for dim in dims
             )

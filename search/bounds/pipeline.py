@@ -71,7 +71,8 @@ class _Bound:
     compiled = CompiledBound()
     """Within rollouts, candidates have the bound of what these began with: it is lower, and as true."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, most: Share) -> None:
+        """`most`: all of the machine."""
         kernel = instance.kernel
         assert isinstance(kernel, Kernel)
         read = certain_points(kernel.algorithm)
@@ -85,15 +86,9 @@ class _Bound:
         computing = [n for n, place in enumerate(places) if place in needed]
         self._own = tuple(Arithmetic.of(needed[places[n]]) for n in computing)
         self._rest = tuple(Arithmetic.of(kinds) for place, kinds in needed.items() if place not in places)
-        self._limits = tuple(
-            zip(computing, (self.limits(instance, steps[n]) for n in computing), strict=True)
-        )
+        self._limits = tuple((n, self.limits(instance, steps[n])) for n in computing)
+        self._most, self._said = most, _said((*self._own, *self._rest))
         self._known: dict[tuple[object, ...], tuple[BoundTerm, ...]] = {}
-
-    @property
-    def most(self) -> Share:
-        """All of the machine."""
-        raise NotImplementedError
 
     def limits(self, instance: Instance, step: Step) -> Limits:
         raise NotImplementedError
@@ -102,18 +97,15 @@ class _Bound:
         """Always of the same resources, in the same order."""
         raise NotImplementedError
 
-    def arithmetic(self, roots: _Roots) -> Iterator[tuple[Arithmetic, Share]]:
+    def arithmetic(self, roots: _Roots) -> list[tuple[Arithmetic, Share]]:
         """What must be computed, and what there is for it at most."""
-        yield from ((each, self.most) for each in self._rest)
-        yield from zip(self._own, (share or self.most for share in roots.shares), strict=True)
+        own = zip(self._own, (share or self._most for share in roots.shares), strict=True)
+        return [*((each, self._most) for each in self._rest), *own]
 
     def detail(self, roots: _Roots) -> str:
         """Of this arithmetic."""
-        products = sum(each.products for each in (*self._own, *self._rest))
-        sums = sum(each.sums for each in (*self._own, *self._rest))
-        text = f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
-        held = sum(share is not None and share != self.most for share in roots.shares)
-        return f"{text}, {counted(held, 'step')} on a part of the machine" if held else text
+        held = sum(share not in (None, self._most) for share in roots.shares)
+        return f"{self._said}, {counted(held, 'step')} on a part of the machine" if held else self._said
 
     def _terms(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         masks = candidate.masks_of(self._sites)
@@ -131,7 +123,7 @@ class _Bound:
     def _shares(self, candidate: Candidate, certain: Sequence[bool]) -> tuple[Share | None, ...]:
         if not any(certain[n] for n, _ in self._limits):
             return (None,) * len(self._limits)
-        highs, most = candidate.instance.highs(candidate.vector), self.most
+        highs, most = candidate.instance.highs(candidate.vector), self._most
         return tuple([limits.share(highs, most) if certain[n] else None for n, limits in self._limits])
 
     def __call__(self, candidate: Candidate) -> float:
@@ -150,6 +142,11 @@ class _Bound:
 _MOST_KNOWN = 1 << 14
 
 
+def _said(needed: Sequence[Arithmetic]) -> str:
+    products, sums = sum(each.products for each in needed), sum(each.sums for each in needed)
+    return f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
+
+
 def _kept(step: Step, kernel: Kernel, read: Mapping[str, Points]) -> _Bytes | None:
     """Of the stage that lies in memory if a step is at ROOT; none of outputs, which always do."""
     if not step.is_last or step.is_output:
@@ -164,12 +161,8 @@ class PipelineBound(_Bound):
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
         self._device, self._rates = device, Rates.of(device)
-        self._most_lanes = max(lanes for table in self._rates.tables.values() for lanes in table)
-        super().__init__(instance)
-
-    @property
-    def most(self) -> Share:
-        return Share(self._device.threads, self._most_lanes)
+        lanes = max(lanes for table in self._rates.tables.values() for lanes in table)
+        super().__init__(instance, Share(device.threads, lanes))
 
     def limits(self, instance: Instance, step: Step) -> Limits:
         return Limits.of(instance, step, (("extent", box) for box in step.slots[-1].boxes))
@@ -200,12 +193,8 @@ class GpuPipelineBound(_Bound):
     """
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
+        super().__init__(instance, Share(device.sms, device.warp))
         self._device = device
-        super().__init__(instance)
-
-    @property
-    def most(self) -> Share:
-        return Share(self._device.sms, self._device.warp)
 
     def limits(self, instance: Instance, step: Step) -> Limits:
         return Limits.of(instance, step, [("lanes", step)])

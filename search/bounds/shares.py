@@ -8,7 +8,7 @@ steps are at ROOT is for `pipeline.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.instance import Instance
@@ -78,32 +78,43 @@ class Arithmetic:
         return sum(sums for _, sums in self.counts.values())
 
 
-def on_cpu_ns(needed: Iterable[tuple[Arithmetic, Share]], rates: Rates) -> float:
+def on_cpu_ns(needed: Sequence[tuple[Arithmetic, Share]], rates: Rates) -> float:
     """Products are for units that multiply; sums alone, for any."""
-    multiply_ns, products_ns, sums_ns = (defaultdict[DType, float](float) for _ in range(3))
-    for arithmetic, share in needed:
-        for dtype, (products, sums) in arithmetic.counts.items():
-            multiply, either = (_elements(rates, unit, dtype, share) for unit in ("multiply", "any"))
-            multiply_ns[dtype] += products / multiply
-            products_ns[dtype] += products / either
-            sums_ns[dtype] += sums / either
-    any_ns = sum((max(products_ns[dtype], sums_ns[dtype]) for dtype in products_ns), 0.0)
-    return max(sum(multiply_ns.values(), 0.0), any_ns)
+
+    def per_ns(unit: Unit, dtype: DType, share: Share) -> float:
+        """Elements, in the best vectors of powers of two."""
+        widths = (1 << n for n in range(share.lanes.bit_length()))
+        return share.tasks * max(rates.elements(unit, dtype, lanes) for lanes in widths)
+
+    multiplied_ns = sum(
+        (
+            products / per_ns("multiply", dtype, share)
+            for arithmetic, share in needed
+            for dtype, (products, _) in arithmetic.counts.items()
+        ),
+        0.0,
+    )
+    return max(multiplied_ns, _together_ns(needed, lambda dtype, share: per_ns("any", dtype, share)))
 
 
-def _elements(rates: Rates, unit: Unit, dtype: DType, share: Share) -> float:
-    """Per ns, in the best vectors of powers of two."""
-    widths = (1 << n for n in range(share.lanes.bit_length()))
-    return share.tasks * max(rates.elements(unit, dtype, lanes) for lanes in widths)
-
-
-def on_gpu_ns(needed: Iterable[tuple[Arithmetic, Share]], device: GpuDevice) -> float:
+def on_gpu_ns(needed: Sequence[tuple[Arithmetic, Share]], device: GpuDevice) -> float:
     """Of 16 bits, an instruction could do two at once."""
+
+    def per_ns(dtype: DType, share: Share) -> float:
+        rate = device.throughput.f64 if dtype is DType.F64 else device.throughput.f32 * 4 / dtype.nbytes
+        return share.tasks * rate * share.lanes / device.warp * device.clock_ghz
+
+    return _together_ns(needed, per_ns)
+
+
+def _together_ns(
+    needed: Iterable[tuple[Arithmetic, Share]], per_ns: Callable[[DType, Share], float]
+) -> float:
+    """Of each type the products or the sums, whichever take longer: an instruction may do one of each."""
     products_ns, sums_ns = (defaultdict[DType, float](float) for _ in range(2))
     for arithmetic, share in needed:
         for dtype, (products, sums) in arithmetic.counts.items():
-            rate = device.throughput.f64 if dtype is DType.F64 else device.throughput.f32 * 4 / dtype.nbytes
-            per_ns = share.tasks * rate * share.lanes / device.warp * device.clock_ghz
-            products_ns[dtype] += products / per_ns
-            sums_ns[dtype] += sums / per_ns
+            instructions = per_ns(dtype, share)
+            products_ns[dtype] += products / instructions
+            sums_ns[dtype] += sums / instructions
     return sum((max(products_ns[dtype], sums_ns[dtype]) for dtype in products_ns), 0.0)

@@ -232,10 +232,8 @@ class _Pricing:
                 sectors = np.maximum(warps, self.sectors(operand, reading.lanes, is_placed=is_placed))
                 self.add_sectors(cycles, loaded, sectors, share)
             elif reading.source is Source.SHARED:
-                own = self.own_threads(operand)
                 nbytes = reading.lanes * operand.item_bytes
-                distinct = np.maximum(own * nbytes, self.distinct_bytes(operand, reading.lanes))
-                touched = distinct / device.shared_bytes_per_cycle
+                touched = self.distinct_bytes(operand, reading.lanes) / device.shared_bytes_per_cycle
                 # What several threads load together of a fragment takes half of their passes, or more.
                 passes = np.where(multiplies, LANES_OF_LOAD / 2, 1) * loaded
                 of_warp = np.where(multiplies, 1, max(1, nbytes / PASS_BYTES))
@@ -350,15 +348,16 @@ class _Pricing:
             along = np.maximum(way.threads / in_sector, 1.0)
             found = found * along if is_apart else np.maximum(found, along)
             sharing = sharing * (np.minimum(way.lanes, in_sector) if is_apart else way.lanes)
-        touched = self.own_threads(operand) * lanes * operand.item_bytes / SECTOR_BYTES
+        touched = self.distinct_bytes(operand, lanes) / SECTOR_BYTES
         of_warps = self.of_threads(1 / np.minimum(sharing, self.device.warp))
-        of_warps = np.maximum(of_warps, self.distinct_bytes(operand, lanes) / SECTOR_BYTES)
         return np.maximum(np.maximum(found, touched), of_warps)
 
     def distinct_bytes(self, operand: Operand, lanes: Numbers | int) -> Numbers:
-        """That the warps of a block load, each by itself."""
+        """That a block loads at once, and that its warps load, each by itself."""
+        nbytes = lanes * operand.item_bytes
         shared = (w.lanes for w, own in zip(self.shapes.ways, operand.own, strict=True) if not own)
-        return self.of_threads(lanes * operand.item_bytes / np.minimum(_product(shared), self.device.warp))
+        of_warps = self.of_threads(nbytes / np.minimum(_product(shared), self.device.warp))
+        return np.maximum(self.own_threads(operand) * nbytes, of_warps)
 
     def of_threads(self, of_each: Numbers) -> Numbers:
         """Of a block, what is so much for each; of those that hold a fragment together, nothing is said."""

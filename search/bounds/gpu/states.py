@@ -60,7 +60,9 @@ def cells(nest: Nest) -> tuple[int, ...]:
     """All that a state depends on, in the vectors of candidates."""
 
     def found() -> Iterator[int]:
-        places = [place for index in nest.indices for place in index.levels]
+        places: list[Place] = []
+        for index in nest.indices:
+            yield from index.cells
         for operand in nest.operands:
             places += operand.copying
             yield from (cell for cell, _ in (*operand.registers, *operand.shared, *operand.copied))
@@ -70,7 +72,6 @@ def cells(nest: Nest) -> tuple[int, ...]:
             yield from (cell for cell, _ in nest.copy.temporary)
         for place in places:
             yield from (place.kind_offset, *place.size.cells)
-        yield from (cell for index in nest.indices for strides in index.strides for cell in strides.cells)
         yield from nest.most_copies
         yield from (cell for cell, _ in nest.splits)
 

@@ -90,8 +90,10 @@ class IndexPlaces:
     roles: tuple[int | None, ...]
     """By position in the domain of `dim_kind`."""
     only_most: bool
+    cells: tuple[int, ...]
+    """All of these domains."""
     read: Callable[[Sequence[int]], tuple[int, ...]]
-    """The domains of a vector."""
+    """What is in them, of a vector."""
     known: dict[tuple[int, ...], Ways | None] = field(default_factory=dict)
     """By domains."""
     distinct: dict[bytes, Ways] = field(default_factory=dict)
@@ -104,9 +106,11 @@ class IndexPlaces:
         roles = tuple(COPY if kind in copied else _ROLES.get(kind) for kind in kinds)
         levels = tuple(Place.of(instance, d) for d in logical.dims)
         strides = tuple(Integers.of(instance, "thread_stride", d) for d in logical.dims)
-        cells = [c for level in levels for c in (level.kind_offset, *level.size.cells)]
-        cells += [cell for each in strides for cell in each.cells]
-        return cls(logical, levels, strides, warp, roles, only_most, itemgetter(*cells))
+        cells = (
+            *(c for level in levels for c in (level.kind_offset, *level.size.cells)),
+            *(cell for each in strides for cell in each.cells),
+        )
+        return cls(logical, levels, strides, warp, roles, only_most, cells, itemgetter(*cells))
 
     def ways(self, vector: Sequence[int]) -> Ways | None:
         """None where a level may be something that is not known here."""
@@ -124,7 +128,7 @@ class IndexPlaces:
         if any(None in each for each in roles):
             return None
         most_lanes = [
-            max((lanes(stride, self.warp) for stride in strides.left(vector)), default=1)
+            max((_told_apart(stride, self.warp) for stride in strides.left(vector)), default=1)
             for strides in self.strides
         ]
         fragment = self.logical.dims[-1].fragment
@@ -152,7 +156,7 @@ class IndexPlaces:
         return covered == extent
 
 
-def lanes(stride: int, warp: int) -> int:
+def _told_apart(stride: int, warp: int) -> int:
     """Threads of a warp that a dimension tells apart at most, by how far neighbours are from each other."""
     if stride % warp == 0:
         return 1

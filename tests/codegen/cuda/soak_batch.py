@@ -25,7 +25,7 @@ from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
 from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, corner_program
 from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.cuda.nvrtc import QUICKLY, Resources, compile_cubin
+from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin
 from spacedsl.codegen.cuda.prediction import resident_blocks
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
@@ -39,6 +39,7 @@ from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from tests.codegen.apart import ENDED, said_apart
 from tests.codegen.cuda.grids import device, on_tensor_cores, random_from, space_of, twins
 from tests.codegen.cuda.sanitized import FLAGS, Call, complaints, preloaded, watched
+from tests.codegen.cuda.thorough import compiler_options, is_thorough
 from tests.codegen.cuda.unread import first_unread
 from tests.codegen.runs import brief_case, run_difference
 from tests.kernels.library_formulas import FIXED
@@ -46,8 +47,6 @@ from tests.kernels.samples import LIBRARY
 
 ORDERS = (0, 1, 3)
 SANITIZED_EVERY = 5
-THOROUGH = 5
-"""Of so many implementations, one is compiled as for users; what spills is counted of these."""
 OWN_SIZES_EVERY = 4
 SMALL, TINY = (6, 13, 16, 24, 32, 45, 64), (3, 4, 6, 7, 8, 12)
 """Sizes, of kernels of few and of many. Some have divisors that powers of two do not have, some have none."""
@@ -155,10 +154,8 @@ def _compiled(kernel: KernelFile, candidate: Candidate, number: int, counts: Cou
     except (LoweringError, VerificationError) as error:
         raise FailedError("lowering", str(error)) from None
     code = print_cuda(whole)
-    is_thorough = number % THOROUGH == 0
-    options = () if is_thorough else (QUICKLY,)
     try:
-        resources = compile_cubin(code, device().compute_capability, *options).resources
+        resources = compile_cubin(code, device().compute_capability, *compiler_options(number)).resources
     except BuildError as error:
         if "uses too much shared data" not in str(error):
             raise FailedError("compiler", str(error), code) from None
@@ -168,7 +165,8 @@ def _compiled(kernel: KernelFile, candidate: Candidate, number: int, counts: Cou
         counts["over limits"] += 1
         return None
     counts["compiled"] += 1
-    counts["spilled"] += is_thorough and any(r.spilled_bytes for r in resources.values())
+    # Registers of what is compiled fast are others.
+    counts["spilled"] += is_thorough(number) and any(r.spilled_bytes for r in resources.values())
     try:
         smaller = next(_easy_corners(kernel, candidate), None)
     except (LoweringError, VerificationError) as error:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spacedsl.codegen.c.build import BuildError
-from spacedsl.codegen.cuda.nvrtc import QUICKLY, compile_cubin
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.lower import lower
@@ -34,6 +34,7 @@ from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.cuda.grids import ORDERS, device, twins
 from tests.codegen.cuda.sanitized import FLAGS, Call, complaints, preloaded
+from tests.codegen.cuda.thorough import compiler_options, is_thorough
 from tests.codegen.pipeline import on_gpus
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import cases_of
@@ -41,8 +42,6 @@ from tests.kernels.pipeline.cases import drawn
 from tests.kernels.pipeline.test_library import NAMES
 
 VECTOR_BYTES = (16, 32, 64)
-THOROUGH = 5
-"""Of so many schedules for a GPU, one is compiled as for users, and run under sanitizers as well."""
 MOST_STATEMENTS = 5_000
 """Of a program; what is longer takes its compiler minutes, and is left out."""
 
@@ -70,18 +69,16 @@ def gpu_fault(name: str, seed: int) -> str | None:
         return None
     decisions = CandidateDecisions(candidate)
     program = lower_grids(file.backbone, decisions)
-    is_thorough = seed % THOROUGH == 0
 
     def difference(folder: Path) -> str | None:
         try:
-            options = () if is_thorough else (QUICKLY,)
-            compile_cubin(print_cuda(program), device().compute_capability, *options)
+            compile_cubin(print_cuda(program), device().compute_capability, *compiler_options(seed))
         except BuildError as error:
             return str(error)
         if on_gpus.computed(candidate) > on_gpus.MOST_COMPUTED:
             return None
         ((_, found),) = on_gpus.twin_differences(file, case, [(candidate, program)], folder)
-        is_sanitized = is_thorough and on_gpus.computed(candidate) <= on_gpus.MOST_WATCHED
+        is_sanitized = is_thorough(seed) and on_gpus.computed(candidate) <= on_gpus.MOST_WATCHED
         if found or not is_sanitized or preloaded() is None:
             return found
         call = Call.of_pipeline("program_0", file, case)
