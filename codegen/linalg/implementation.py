@@ -38,6 +38,10 @@ class Implementation(Protocol):
         """Whether an outermost level tests in its loop for a last tile that is not whole."""
         ...
 
+    def is_padded(self, dim: Dimension) -> bool:
+        """Whether the last tile of an outermost level is whole, and goes on beyond the end of its index."""
+        ...
+
     def is_added(self, dim: Dimension) -> bool:
         """Whether each iteration adds what it has of a sum to memory."""
         ...
@@ -123,7 +127,7 @@ class _Vocabulary:
 
 _SAME: Mapping[str, tuple[str, ...]] = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
-    "remainder": ("NONE", "PEELED", "GUARDED"),
+    "remainder": ("NONE", "PEELED", "GUARDED", "PADDED"),
     "accumulation": ("CHAINED", "SPLIT"),
 }
 
@@ -257,6 +261,11 @@ class CandidateImplementation:
 
     def is_guarded(self, dim: Dimension) -> bool:
         return self._decided("remainder", dim, "NONE") == "GUARDED"
+
+    def is_padded(self, dim: Dimension) -> bool:
+        """Of a reload, as its user is."""
+        used = dim if dim.instruction.maker is None else dim.mapped_to[0]
+        return self._decided("remainder", self._dim(used), "NONE") == "PADDED"
 
     def is_added(self, dim: Dimension) -> bool:
         """By blocks, or by the iterations of a loop of a CPU."""

@@ -3,9 +3,9 @@
 In: an instruction, and where the dimensions around it stand. Out: statements of the program tree. A user
 finds the instance that made its operand through the mapping of dimensions: in a register, or in a temporary.
 Readers combine the partial results of a reduction, unless its threads have. Of a vector that is not whole,
-memory beyond the index is left alone, and so are the lanes that a reduction has no term for. A store that
-lies inside of what its value reduces has a part of that, and combines it with what is there. Loops are for
-`lower.py`.
+memory beyond the index is left alone, and so are the lanes that a reduction has no term for. What a padded
+tile (`padding.py`) has beyond it is loaded as 0, and not stored to tensors. A store that lies inside of what
+its value reduces has a part of that, and combines it with what is there. Loops are for `lower.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from spacedsl.codegen.linalg.addresses import (
     turn,
 )
 from spacedsl.codegen.linalg.implementation import Implementation
+from spacedsl.codegen.linalg.padding import Padding
 from spacedsl.codegen.linalg.partials import Partials, accumulator, combination
 from spacedsl.codegen.linalg.registers import Registers
 from spacedsl.codegen.linalg.temporaries import Temporary
@@ -71,6 +72,10 @@ class Instructions:
     parts: Mapping[Instruction, Tensor] = field(default_factory=dict)
     """By the stores to which each thread adds for itself: to its own part of the result."""
 
+    @property
+    def padding(self) -> Padding:
+        return Padding(self.implementation)
+
     def statements(self, instruction: Instruction, place: Place) -> tuple[Statement, ...]:
         """What one instance does; raises `LoweringError` where its operands are not to be had there."""
         vector = self.registers.vector_dim(instruction)
@@ -78,8 +83,9 @@ class Instructions:
             if dim is not vector and dim not in place:
                 raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
         part = self.part(instruction, place)
+        ends = self.padding.padded(instruction) if self.is_of_tensor(instruction) else ()
         if instruction.op is Op.STORE:
-            return self.stored(instruction, place, part)
+            return self.padding.up_to_end(ends, vector, place, lambda at: self.stored(instruction, at))
         unrolled = {d: number for d, number in copies(place).items() if d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.registers.partials:
@@ -87,13 +93,25 @@ class Instructions:
         register = self.registers.of(instruction, unrolled)
         if part is not None and vector in instruction.reduced_dims:
             value = Blend(value, register, part.count)
+        assigned: tuple[Statement, ...] = (Assign(register, value),)
+        if ends:
+            limited = self.padding.up_to_end(
+                ends, vector, place, lambda at: (Assign(register, self.value(instruction, at)),)
+            )
+            nothing = _spread(Number(0, Type(register.type.dtype)), register.type.lanes)
+            assigned = assigned if limited == assigned else (Assign(register, nothing), *limited)
         temporary = self.temporaries.get(instruction)
         if temporary is None:
-            return (Assign(register, value),)
-        return (Assign(register, value), _store(*self.kept(instruction, temporary, place), register, part))
+            return assigned
+        return (*assigned, _store(*self.kept(instruction, temporary, place), register, part))
 
-    def stored(self, store: Instruction, place: Place, part: Lanes | None) -> tuple[Statement, ...]:
+    def is_of_tensor(self, instruction: Instruction) -> bool:
+        """Whether it accesses one, and no temporary, which has room for whole tiles."""
+        return instruction.access is not None and instruction.maker is None
+
+    def stored(self, store: Instruction, place: Place) -> tuple[Statement, ...]:
         """What is stored; inside of what its value sums over, added to what was there before."""
+        part = self.part(store, place)
         value = self.operand(store, store.operands[0], place)
         tensor, index = self.element(store, place)
         added = [

@@ -22,6 +22,7 @@ from spacedsl.codegen.linalg.prefetches import Request, requests
 from spacedsl.codegen.linalg.registers import Registers
 from spacedsl.codegen.linalg.remainder import divide
 from spacedsl.codegen.linalg.temporaries import Temporary, temporaries
+from spacedsl.codegen.tree.branches import joined
 from spacedsl.codegen.tree.contraction import contract
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.parts import with_blocks
@@ -47,7 +48,7 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     instructions = Instructions(implementation, registers, stored, parts)
     prefetched = requests(tree, kernel, implementation)
     lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, prefetched, copied)
-    body = without_starts(lowering.block(tree, {}))
+    body = joined(without_starts(lowering.block(tree, {})))
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
 
 

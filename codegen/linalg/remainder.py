@@ -1,15 +1,18 @@
 """Where a tiling does not divide its index: loops over whole tiles, and the last tile up to the extent.
 
 In: the loop structure of an implementation, in which all iterations of a level are alike. Out: the same
-structure, in which no level goes beyond the extent of its index. With an index of 23 in tiles of 8:
+structure, in which no level goes beyond the extent of its index, unless it is padded. With an index of 23 in
+tiles of 8:
 
     for i0 < 3: tile of 8    becomes    for i0 < 2: tile of 8; then, at i0 = 2, a tile of 7      (peeled)
                                    or    for i0 < 3: where i0 < 2 a tile of 8, else one of 7     (guarded)
+                                   or    stays as it is                                          (padded)
 
-The tile of 7 is divided in the same way: fewer iterations of its loops, fewer unrolled copies, fewer lanes
-of a vector. All of these numbers are constants. A parallel loop is always guarded, so that threads share the
-last tile, too, and so are blocks and threads of a GPU; another level inside a tile that is not whole is
-always peeled. What a vector of fewer lanes is in registers and in memory is for `instructions.py`.
+What a padded tile has beyond the extent is for `padding.py`. The tile of 7 is divided in the same way: fewer
+iterations of its loops, fewer unrolled copies, fewer lanes of a vector. All of these numbers are constants. A
+parallel loop is guarded or padded, so that threads share the last tile, too, and so are blocks and threads of
+a GPU; another level inside a tile that is not whole is always peeled. What a vector of fewer lanes is in
+registers and in memory is for `instructions.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def divide(tree: tuple[Node, ...], kernel: Kernel, implementation: Implementatio
         is_exact = covered == logical.extent
         if not is_exact and not (logical.is_ragged and covered - tile < logical.extent <= covered):
             raise LoweringError(f"the sizes {sizes} of {logical!r} do not end at {logical.extent}")
-        if is_exact:
+        if is_exact or implementation.is_padded(logical.dims[0]):
             limits |= {dim: math.prod(sizes[level:]) for level, dim in enumerate(logical.dims)}
         else:
             limits[logical.dims[0]] = logical.extent

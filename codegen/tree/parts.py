@@ -289,6 +289,13 @@ def assigned(statement: Statement) -> tuple[Register, ...]:
     return ()
 
 
+def registers_of(statement: Statement) -> Iterator[str]:
+    """The names of those that it or something inside it reads or assigns."""
+    for each in statements((statement,)):
+        yield from (register.name for register in assigned(each))
+        yield from (e.name for e in own_expressions(each) if isinstance(e, Register))
+
+
 def with_blocks(
     statement: Statement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
 ) -> Statement:

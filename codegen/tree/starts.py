@@ -11,7 +11,7 @@ It is looked for along a block alone: where a loop combines it, the start stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from spacedsl.codegen.tree.expressions import (
     COMBINED,
@@ -24,9 +24,8 @@ from spacedsl.codegen.tree.expressions import (
     Min,
     Mul,
     Number,
-    Register,
 )
-from spacedsl.codegen.tree.parts import assigned, own_expressions, statements, subexpressions, with_blocks
+from spacedsl.codegen.tree.parts import registers_of, subexpressions, with_blocks
 from spacedsl.codegen.tree.program import Assign, Statement
 from spacedsl.kernels.linalg.operations import Combine, neutral
 
@@ -45,7 +44,7 @@ def without_starts(body: Sequence[Statement]) -> tuple[Statement, ...]:
             if first is not None:
                 done[waiting.pop(each.register.name)] = None
                 statement = first
-        for name in _named(statement) if waiting else ():
+        for name in registers_of(statement) if waiting else ():
             waiting.pop(name, None)
         if isinstance(statement, Assign) and _number(statement.value) is not None:
             waiting[statement.register.name] = len(done)
@@ -82,10 +81,3 @@ def _number(value: Expression) -> float | None:
         case FirstLane(Number(number) as first, _, combine) if number == neutral(combine, first.type.dtype):
             return number
     return None
-
-
-def _named(statement: Statement) -> Iterator[str]:
-    """The registers that it or something inside it reads or assigns."""
-    for each in statements((statement,)):
-        yield from (register.name for register in assigned(each))
-        yield from (e.name for e in own_expressions(each) if isinstance(e, Register))

@@ -6,12 +6,13 @@ candidate that the same decisions make of a space (`decide`).
 Each line is an instruction's name, or a dimension and how it is implemented, around the lines indented
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
-tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
-around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `init merged`
-what the first iteration of a sum's loops takes the place of, `load_A ahead` and `load_A next` are loads whose
-lines are asked for before, `load_A ahead 1024` as many bytes before (512 where nothing is said). A line
-`reload_B` lets the value of `load_B` go through memory, `reload_B under` has its tile copied under the
-arithmetic of the tile before. `#` begins a comment.
+tile that is not whole; `i0 P 4 padded` has whole tiles alone, the last of which goes on beyond the index. A
+size `*` is what the other levels leave of the extent. `store_C streamed` is a store around the caches, `fma
+split` a reduction whose unrolled terms have registers of their own, `init merged` what the first iteration of
+a sum's loops takes the place of, `load_A ahead` and `load_A next` are loads whose lines are asked for before,
+`load_A ahead 1024` as many bytes before (512 where nothing is said). A line `reload_B` lets the value of
+`load_B` go through memory, `reload_B under` has its tile copied under the arithmetic of the tile before. `#`
+begins a comment.
 
 For a GPU, T and B stand for THREAD and BLOCK; `i1 T 16 @8` are threads that are 8 apart (1 where nothing is
 said). `reload_B shared` and `reload_B global` say through which memory; `reload_B shared vector x3` has room
@@ -78,6 +79,7 @@ class Script:
     kinds: dict[Dimension, str] = field(default_factory=dict)
     sizes: dict[Dimension, int] = field(default_factory=dict)
     guarded: set[Dimension] = field(default_factory=set)
+    padded: set[Dimension] = field(default_factory=set)
     streamed: set[Instruction] = field(default_factory=set)
     split: set[Instruction] = field(default_factory=set)
     merged: set[Instruction] = field(default_factory=set)
@@ -112,6 +114,10 @@ class Script:
 
     def size(self, dim: Dimension) -> int:
         return self.sizes[dim]
+
+    def is_padded(self, dim: Dimension) -> bool:
+        used = dim if dim.instruction.maker is None else dim.mapped_to[0]
+        return used in self.padded
 
     def is_guarded(self, dim: Dimension) -> bool:
         return dim in self.guarded
@@ -187,6 +193,8 @@ class Script:
             case "remainder", (Dimension() as dim,):
                 if math.prod(self.sizes[d] for d in dim.logical.dims) == dim.logical.extent:
                     return "NONE"
+                if self.is_padded(dim):
+                    return "PADDED"
                 is_guarded = dim in self.guarded or self.kind(dim) in ("PARALLEL", "BLOCK")
                 return "GUARDED" if is_guarded else "PEELED"
             case "summing", (Dimension() as dim,):
@@ -278,19 +286,28 @@ def _block(
         nested = _block(lines[start + 1 : end], here, instructions, result, rest)
         dims = [d for i in nested for d in i.dims if f"{d.index}{d.level}" == name]
         assert dims, f"{line}: nothing below has this dimension"
-        kind, size, *stride = words
         for dim in dims:
-            result.paths[dim], result.kinds[dim], result.lines[dim] = here, _KINDS[kind], str(line)
-            if stride:
-                result.strides[dim] = int(stride[0].removeprefix("@"))
-            if kind == "G":
-                result.guarded.add(dim)
-            if size == _REST:
-                rest.add(dim)
-            else:
-                result.sizes[dim] = int(size)
+            result.paths[dim], result.lines[dim] = here, str(line)
+            _dimension(dim, words, result, rest)
         inside += nested
     return inside
+
+
+def _dimension(dim: Dimension, words: Sequence[str], result: Script, rest: set[Dimension]) -> None:
+    """What a line says of a dimension behind its name."""
+    kind, size, *more = words
+    result.kinds[dim] = _KINDS[kind]
+    for word in more:
+        if word == "padded":
+            result.padded.add(dim)
+        else:
+            result.strides[dim] = int(word.removeprefix("@"))
+    if kind == "G":
+        result.guarded.add(dim)
+    if size == _REST:
+        rest.add(dim)
+    else:
+        result.sizes[dim] = int(size)
 
 
 def _fill(logical: LogicalDim, unsized: list[Dimension], result: Script) -> None:

@@ -7,7 +7,7 @@ import math
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -62,16 +62,20 @@ def assert_right(kernel: KernelFile, program: Program, folder: Path | None = Non
 
 
 def tiled(m: int, n: int, k: int, kind: str = "P") -> tuple[KernelFile, str]:
-    text = MATMUL_TILED.format(i0=math.ceil(m / 16), i1=2, j0=math.ceil(n / 32), k=k)
-    return matmul(m, n, k, TILED), text.replace("i0 P", f"i0 {kind}").replace(
-        "j0 L", "j0 G" if kind == "G" else "j0 L"
-    )
+    """`kind`: of the outermost loop over rows; W has whole tiles alone, also of columns."""
+    i0, j0 = math.ceil(m / 16), math.ceil(n / 32)
+    text = MATMUL_TILED.format(i0=i0, i1=2, j0=j0, k=k).replace("i0 P", f"i0 {kind}")
+    if kind == "G":
+        text = text.replace("j0 L", "j0 G")
+    if kind == "W":
+        text = text.replace(f"i0 W {i0}", f"i0 P {i0} padded").replace(f"j0 L {j0}", f"j0 L {j0} padded")
+    return matmul(m, n, k, TILED), text
 
 
 # ---- Results -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["L", "G"])
+@pytest.mark.parametrize("kind", ["L", "G", "W"])
 @pytest.mark.parametrize(
     "sizes", [(2, 2, 2), (5, 7, 3), (16, 32, 2), (17, 33, 5), (97, 61, 53), (31, 95, 4), (48, 65, 3)]
 )
@@ -152,8 +156,8 @@ def test_random_tilings_of_random_extents_are_right(
     i, j, p = factors
     kernel = matmul(*extents, f"{{i: {i}, j: {j}, p: {p}}}")
     instance, random = space_of(kernel), np.random.default_rng(seed)
-    for kind in ("VECTOR", "UNROLL", "PARALLEL"):
-        candidate = random_candidate(instance, random, {"dim_kind": kind})
+    for kind, remainder in (("VECTOR", "PEELED"), ("UNROLL", "PADDED"), ("PARALLEL", "PADDED")):
+        candidate = random_candidate(instance, random, {"dim_kind": kind, "remainder": remainder})
         if candidate is not None:
             assert_right(kernel, verify(lower(kernel.backbone, CandidateImplementation(candidate))))
 
@@ -178,24 +182,29 @@ def test_the_space_has_the_same_tiles_at_extents_that_they_divide_and_at_others(
 # ---- What is executed ----------------------------------------------------------------------------------
 
 
-def stores(body: tuple[Statement, ...], times: int = 1, around: int = 1) -> Iterator[tuple[int, int]]:
-    """Pairs (how often, elements) of stores."""
+def stores(
+    body: tuple[Statement, ...], around: Mapping[str, range] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Pairs (how often, elements) of stores. `around`: the iterations of the loops around them."""
+    loops = around or {}
+    times = math.prod(map(len, loops.values()))
     for statement in body:
         match statement:
             case Store(_, _, value):
                 yield times, type_of(value).lanes
             case PartialStore(_, _, _, count):
                 yield times, count
-            case Loop(_, extent, inner) | ParallelLoop(_, extent, inner):
-                yield from stores(inner, times * extent, extent)
-            case Branch(_, limit, inner, otherwise):
-                yield from stores(inner, times // around * limit)
-                yield from stores(otherwise, times // around * (around - limit))
+            case Loop(variable, extent, inner) | ParallelLoop(variable, extent, inner):
+                yield from stores(inner, {**loops, variable: range(extent)})
+            case Branch(variable, limit, inner, otherwise):
+                low, high = loops[variable].start, loops[variable].stop
+                yield from stores(inner, {**loops, variable: range(low, limit)})
+                yield from stores(otherwise, {**loops, variable: range(limit, high)})
             case Assign():
                 pass
 
 
-@pytest.mark.parametrize("kind", ["L", "G"])
+@pytest.mark.parametrize("kind", ["L", "G", "W"])
 def test_every_element_is_stored_once_in_the_fewest_vectors(kind: str) -> None:
     kernel, text = tiled(97, 61, 3, kind)
     found = list(stores(scripted(kernel, text).body))
@@ -215,9 +224,37 @@ def test_guarded_loops_branch_and_peeled_ones_do_not() -> None:
     def branches(body: tuple[Statement, ...]) -> int:
         return sum(isinstance(s, Branch) + sum(branches(block) for block in blocks(s)) for s in body)
 
-    found = {kind: branches(scripted(*tiled(33, 65, 2, kind)).body) for kind in ("L", "G", "P")}
+    found = {kind: branches(scripted(*tiled(33, 65, 2, kind)).body) for kind in "LGP"}
     # One for i and, in each of its blocks, one for j: a parallel loop always has it.
     assert found == {"L": 0, "G": 3, "P": 1}
+
+
+def test_a_padded_tile_has_one_copy_of_its_arithmetic() -> None:
+    def products(kind: str) -> int:
+        return repr(scripted(*tiled(97, 61, 3, kind))).count("Fma(")
+
+    assert products("W") == 8 * 2
+    assert products("G") > 2 * products("W")
+
+
+def test_what_is_computed_beyond_the_end_is_copied_beyond_it() -> None:
+    kernel = matmul(9, 11, 3, "{i: [[4]], j: [[2]], p: []}")
+    instance, random = space_of(kernel), np.random.default_rng(2)
+    seen: set[tuple[str, str]] = set()
+    for _ in range(12):
+        candidate = random_candidate(
+            instance, random, {"storage": "TEMPORARY", "dim_kind": "LOOP", "remainder": "PADDED"}
+        )
+        if candidate is None:
+            continue
+        decided = {
+            v.names[0]: str(candidate.value("remainder", *v.objects))
+            for v in instance.variables_of("remainder")
+        }
+        seen.add((decided["load_A.i0"], decided["fma.i0"]))
+        assert_right(kernel, verify(lower(kernel.backbone, CandidateImplementation(candidate))))
+    assert ("PADDED", "PADDED") in seen
+    assert not {made for made, used in seen if used == "PADDED"} - {"PADDED"}
 
 
 @pytest.mark.parametrize(
@@ -257,9 +294,10 @@ def test_a_level_outside_of_the_one_around_it_is_refused() -> None:
 # ---- Memory --------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_touched_between_guard_pages() -> None:
+@pytest.mark.parametrize("kind", ["P", "W"])
+def test_nothing_is_touched_between_guard_pages(kind: str) -> None:
     """Where arrays end, memory ends: a vector that is read beyond would end the process."""
-    kernel, text = tiled(19, 45, 3, "P")
+    kernel, text = tiled(19, 45, 3, kind)
     options = Options(budget_s=0.02, memory_headroom_bytes=512 << 20, lock=LOCK)
     with CpuEvaluator(kernel, DEVICE, options) as evaluator:
         outcome = evaluator.run(lowered(kernel, text), None)
