@@ -31,6 +31,8 @@ Extent = Annotated[
     StrictInt | StrictStr, Field(description="a number, the name of a size, or arithmetic with them")
 ]
 
+Tolerance = Annotated[StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)], Field(ge=0)]
+
 
 class _Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -98,7 +100,7 @@ class KernelEntry(_Entry):
     f32, in an order and with a rounding of their own; `tf32` also f32, of which they take 11 bits."""
     tiling: dict[str, list[list[StrictInt]]] = {}
     """For each index, the factors on offer at each level inside the outermost; inferred when absent."""
-    tolerance: StrictInt | StrictFloat | None = Field(default=None, ge=0)
+    tolerance: Tolerance | None = None
     """Relative error that is accepted against the reference."""
     cache: Literal["warm", "cold"] = "warm"
     """Whether a measured run finds its data in the caches."""
@@ -146,7 +148,7 @@ class PipelineEntry(_Entry):
     """Definitions `f(x, y) = expression` and updates of them, in order."""
     outputs: dict[str, dict[str, Extent]] = Field(min_length=1)
     """Stages that are results, and which part: for each variable how many points from 0 on, or `low:high`."""
-    tolerance: StrictInt | StrictFloat | None = Field(default=None, ge=0)
+    tolerance: Tolerance | None = None
     """Error that is accepted of what is not exact, relative to the largest element of an output."""
     cache: Literal["warm", "cold"] = "warm"
     """Whether a measured run finds its data in the caches."""

@@ -149,6 +149,7 @@ _EXPECTED = {
     "int_from_float": "an integer",
     "float_type": "a number",
     "float_parsing": "a number",
+    "finite_number": "a finite number",
     "string_type": "text",
     "bool_type": "true or false",
     "list_type": _LIST,

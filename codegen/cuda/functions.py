@@ -48,6 +48,24 @@ _EXTREMES = {
 """The greater or smaller of what is in memory and a value. Bits of floating-point numbers are ordered as
 integers are: positive ones among all that are signed, negative ones the other way round."""
 
+_PRODUCT = """\
+  {Word} before, held = {one};
+  do {{
+    before = held;
+    held = atomicCAS(({Word} *)place, before, {product});
+  }} while (held != before);"""
+_PRODUCTS = {
+    DType.I32: ("unsigned", "1", "before * (unsigned)value"),
+    DType.F32: ("unsigned", "__float_as_uint(1.0f)", "__float_as_uint(__uint_as_float(before) * value)"),
+    DType.F64: (
+        "unsigned long long",
+        "(unsigned long long)__double_as_longlong(1.0)",
+        "(unsigned long long)__double_as_longlong(__longlong_as_double((long long)before) * value)",
+    ),
+}
+"""The product of what is in memory and a value: put there where memory still is what was multiplied, at first
+what nothing has been multiplied with yet. What memory was then is tried next."""
+
 _REAL = {
     "max": "a > b ? a : b",
     "min": "a < b ? a : b",
@@ -122,9 +140,13 @@ def combinations(body: Sequence[Statement]) -> list[str]:
     for statement in statements(body):
         if isinstance(statement, AtomicCombine) and statement.combine is not Combine.SUM:
             kind = type_of(statement.value)
-            name, words = combining(statement.combine, kind), ("Max", "Min")
-            extreme, other = words if statement.combine is Combine.MAX else reversed(words)
-            text = _EXTREMES[kind.dtype].format(Extreme=extreme, Other=other)
+            name = combining(statement.combine, kind)
+            if statement.combine is Combine.PROD:
+                word, one, product = _PRODUCTS[kind.dtype]
+                text = _PRODUCT.format(Word=word, one=one, product=product)
+            else:
+                words = ("Max", "Min") if statement.combine is Combine.MAX else ("Min", "Max")
+                text = _EXTREMES[kind.dtype].format(Extreme=words[0], Other=words[1])
             place, value = f"{kind.dtype.c_name} *place", f"{cuda_type(kind)} value"
             found[name] = f"{INLINE} void {name}({place}, {value}) {{\n{text}\n}}"
     return list(found.values())

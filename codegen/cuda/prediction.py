@@ -21,9 +21,10 @@ from spacedsl.codegen.cuda.following_parts import PartFollower
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.tree.liveness import most_live_words
-from spacedsl.codegen.tree.parts import assigned, loaded, statements, stored
+from spacedsl.codegen.tree.parts import assigned, combined_into, loaded, statements, stored
 from spacedsl.codegen.tree.program import AtomicCombine, Grid, PerThread, Program
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.operations import Combine
 
 USUAL: Mapping[str, float] = MappingProxyType(
     {"issue": 0.85, "f32": 0.85, "shared memory": 0.9, "L2": 0.6, "DRAM": 0.93, "additions": 0.55}
@@ -130,7 +131,9 @@ def _grid(
     through_l2 = work.missed * SECTOR_BYTES * warps * grid.blocks
     moved = [Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL["L2"])]
     if additions := work.added * warps * grid.blocks or _additions(grid):
-        # One after the other, at best one in a cycle.
+        # One after the other, at best one in a cycle; of products, when the one before has come back.
+        ways = combined_into(grid.body).values()
+        additions *= device.latency.l2 if Combine.PROD in ways else 1
         moved.append(Term("additions", additions / device.clock_ghz / USUAL["additions"]))
     memory = (*program.tensors, *(s.tensor for s in program.scratch))
     if sum(t.nbytes for t in memory) > device.l2_bytes:

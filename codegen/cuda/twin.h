@@ -90,6 +90,13 @@ TWIN_UNSEEN static void atomicAdd(int32_t *place, uint32_t value) {
   twin_see(place, sizeof *place, TWIN_ADDS);
   *place = (int32_t)((uint32_t)*place + value);
 }
+template <class Word> TWIN_UNSEEN static Word atomicCAS(Word *place, Word before, Word after) {
+  Word found;
+  twin_see(place, sizeof *place, TWIN_ADDS);
+  memcpy(&found, place, sizeof found);
+  if (found == before) memcpy(place, &after, sizeof after);
+  return found;
+}
 
 #define TWIN_EXTREME(Word)                                                       \
   TWIN_UNSEEN static void atomicMax(Word *place, Word value) {                   \

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from spacedsl.codegen.pipeline.arithmetic import constant
 from spacedsl.codegen.pipeline.blocks import index
-from spacedsl.codegen.pipeline.partials import Fresh, Partials, together
+from spacedsl.codegen.pipeline.partials import Fresh, Partials, better, together
 from spacedsl.codegen.tree.expressions import Load, Register, Type
 from spacedsl.codegen.tree.program import Assign, Statement, Store, Sweep
 from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
@@ -72,21 +72,31 @@ def _combined(
     """Of each element: with what these parts have, which are so far apart, the first one of a group becomes
     that of the whole group; without groups, the result itself does.
     """
-    definition = partials.step.definition
+    definition, best = partials.step.definition, partials.step.best
     assert isinstance(definition, Update)
     element = Along(fresh("element"), 0, partials.result.span)
     at, place = fresh("part"), variable(element.variable)
-    statements: list[Statement] = []
-    for number, value in enumerate(definition.values):
-        assert isinstance(value, Binary)
-        name = partials.names[number] if group is not None else partials.result.tensors[number]
-        to = index(place if group is None else place + variable(group.variable) * (TOGETHER * apart))
-        kind = Type(partials.stage.dtypes[number])
-        own = Register(fresh("sum"), kind)
-        other = Load(partials.names[number], index(place + variable(at) * apart), kind)
-        more = Assign(own, together(value.operator, own, other))
-        statements += [Assign(own, Load(name, to, kind)), Sweep(at, *parts, 1, (more,)), Store(name, to, own)]
-    return PerPoint([element] if group is None else _dims(element, group), tuple(statements))
+    names = partials.names if group is not None else partials.result.tensors
+    to = index(place if group is None else place + variable(group.variable) * (TOGETHER * apart))
+    there = index(place + variable(at) * apart)
+    kinds = [Type(dtype) for dtype in partials.stage.dtypes]
+    own = [Register(fresh("sum" if best is None else "best"), kind) for kind in kinds]
+    others = [Load(name, there, kind) for name, kind in zip(partials.names, kinds, strict=True)]
+    more: list[Statement] = []
+    if best is not None:
+        new = [Register(fresh("other"), kind) for kind in kinds]
+        more += [Assign(n, other) for n, other in zip(new, others, strict=True)]
+        more += better(best, own, new, fresh)
+    else:
+        for sum_, value, other in zip(own, definition.values, others, strict=True):
+            assert isinstance(value, Binary)
+            more.append(Assign(sum_, together(value.operator, sum_, other)))
+    statements: tuple[Statement, ...] = (
+        *(Assign(o, Load(name, to, kind)) for o, name, kind in zip(own, names, kinds, strict=True)),
+        Sweep(at, *parts, 1, tuple(more)),
+        *(Store(name, to, o) for o, name in zip(own, names, strict=True)),
+    )
+    return PerPoint([element] if group is None else _dims(element, group), statements)
 
 
 def _dims(element: Along, part: Along) -> Sequence[Along]:

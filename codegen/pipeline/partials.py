@@ -179,12 +179,9 @@ class Partials:
             there = index(variable(at) + variable(part) * self.step.part_points)
             own = [Register(fresh("best"), kind) for kind in kinds]
             new = [Register(fresh("other"), kind) for kind in kinds]
-            compared = single(new[best.decisive]), single(own[best.decisive])
-            is_better = Register(fresh("is_better"), Type(DType.BOOL, lanes))
             more = (
                 *(Assign(n, Load(t, there, k)) for n, t, k in zip(new, self.names, kinds, strict=True)),
-                Assign(is_better, Compare(best.comparator, *compared)),
-                *(Assign(o, Select(is_better, n, o)) for o, n in zip(own, new, strict=True)),
+                *better(best, own, new, fresh),
             )
             results = self.result.tensors
             return (
@@ -201,6 +198,16 @@ def together(operator: Operator, left: Value, right: Value) -> Value:
     if operator in ("&", "|", "^"):
         return Bitwise(operator, left, right)
     return computed(type_of(left).dtype, ARITHMETIC[operator], left, right)
+
+
+def better(
+    best: Best, own: Sequence[Register], new: Sequence[Register], fresh: Fresh
+) -> tuple[Statement, ...]:
+    """The new ones take the place of a step's own results, where they are better."""
+    compared = single(new[best.decisive]), single(own[best.decisive])
+    is_better = Register(fresh("is_better"), Type(DType.BOOL, own[0].type.lanes))
+    taken = (Assign(o, Select(is_better, n, o)) for o, n in zip(own, new, strict=True))
+    return (Assign(is_better, Compare(best.comparator, *compared)), *taken)
 
 
 def below(count: int, most: int) -> int:

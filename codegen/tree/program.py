@@ -79,7 +79,7 @@ class PartialStore:
 
 @dataclass(frozen=True, slots=True)
 class AtomicCombine:
-    """Combines a scalar with an element, as nothing else does at the same time: no product."""
+    """Combines a scalar with an element, as nothing else does at the same time."""
 
     tensor: str
     index: Index

@@ -196,11 +196,9 @@ def spans_fault(spans: Sequence[Span]) -> str | None:
 
 
 def combination_fault(kind: Type, combine: Combine) -> str | None:
-    """Memory combines single numbers of these types; there is nothing that multiplies there."""
+    """Memory combines single numbers of these types."""
     is_combined = kind.lanes == 1 and kind.dtype in (DType.F32, DType.F64, DType.I32)
-    if is_combined and combine is not Combine.PROD:
-        return None
-    return f"no memory has a {combine.value} of {kind}"
+    return None if is_combined else f"no memory has a {combine.value} of {kind}"
 
 
 def _warp_fault(expression: Expression, types: Sequence[Type]) -> str | None:

@@ -2,7 +2,7 @@
 
 In: the instructions of a backbone, related to each other. Out: for what such a reduction starts from and for
 the store of its result, the levels whose iterations may have a part each. Whether they do is for a space.
-Parts are added up, or the greatest or least of them is kept; nothing multiplies in memory.
+Parts are added up or multiplied, or the greatest or least of them is kept.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Collection, Sequence
 from spacedsl.kernels.linalg.backbone import MOST_RESULTS, Instruction
 from spacedsl.kernels.linalg.operations import Combine, Op
 
-_COMBINED = (Combine.SUM, Combine.MAX, Combine.MIN)
-
 
 def relate_sums(instructions: Sequence[Instruction], long: Collection[str]) -> None:
     """Gives initialisers and stores of reductions the outermost levels of what is reduced, where there are
@@ -21,7 +19,7 @@ def relate_sums(instructions: Sequence[Instruction], long: Collection[str]) -> N
     """
     for reduction in instructions:
         store = _only_store(reduction, instructions)
-        if store is None or reduction.combine not in _COMBINED or not reduction.starts_from_nothing:
+        if store is None or reduction.combine is None or not reduction.starts_from_nothing:
             continue
         outermost = [dim for dim in reduction.reduced_dims if dim.level == 0]
         for dim in outermost if reduction.combine is Combine.SUM else ():

@@ -24,19 +24,14 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMBER_TYPE, PRECISION
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
-    Apply,
     Binary,
     Box,
-    Cast,
-    Compare,
     Constant,
     Expression,
     Extent,
     Read,
     Scalar,
-    Select,
     Stage,
-    Unary,
     Undefined,
     Update,
     Variable,
@@ -61,25 +56,23 @@ from spacedsl.kernels.pipeline.reference import (
     shape,
     turn_at,
 )
+from spacedsl.kernels.pipeline.rounded_operations import (
+    Error,
+    added,
+    carried_error,
+    distance,
+    is_integral,
+    magnitude,
+    own_error,
+)
 
 Array = NDArray[Any]
-Error = Any
-"""How far a value may be off: a number, or numbers that can be broadcast to it; None of what is exact."""
 
-_OPERATION = 2
-"""Units of precision that a result may be off by beside what its operands are."""
-
-_FUNCTION = 8
-"""The same of functions, which libraries round to a few units."""
-
-_EXACT_FUNCTIONS = frozenset({"floor", "ceil", "round", "trunc", "abs"})
 _SAMPLES, _MOST_SAMPLED = 8, 1 << 12
 """Terms of each sum of an update that are looked at where all of them are too many; more of each where there
 are few sums: so many of all together."""
 _FARTHEST = 4
 """Points that a position may be off by, so that what lies between says what is read."""
-_TRIED = 4
-"""Elements along each axis that are looked at first: mostly these are rounded already."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,10 +176,10 @@ class _Evaluator(Evaluator):
         pairs = [self.pair(summed.right, grid) for grid in grids]
         found = [e for _, e in pairs if e is not None]
         error = functools.reduce(np.maximum, found) if found else None
-        term = max(_greatest(t) for t, _ in pairs)
+        term = max(magnitude(t) for t, _ in pairs)
         error = self.sum_error(self.arrays[stage.name][0], count, term, error)
         before = self.errors[stage.name][0]
-        self.errors[stage.name] = [_stored(_sum(before, error), self.arrays[stage.name][0].shape)]
+        self.errors[stage.name] = [_stored(added(before, error), self.arrays[stage.name][0].shape)]
 
     def is_exact(self, node: Expression) -> bool:
         """Whether it is made of exact integers alone."""
@@ -199,7 +192,7 @@ class _Evaluator(Evaluator):
         dtype = DType.of(_LABELS[result.dtype.type])
         if not dtype.is_float:
             return error if error is None else count * error
-        if error is None and count * term < 0.25 / PRECISION[dtype] and _is_integral(result):
+        if error is None and count * term < 0.25 / PRECISION[dtype] and is_integral(result):
             return None
         root = math.sqrt(count)
         steps, reached = 2 * root, root * term
@@ -228,7 +221,7 @@ class _Evaluator(Evaluator):
         errors = self.errors[stage.name]
         for element, (array, (value, error)) in enumerate(zip(self.arrays[stage.name], pairs, strict=True)):
             is_certain = is_open is None and off is None
-            jump = None if is_certain else _distance(np.broadcast_to(value, lengths), array[index])
+            jump = None if is_certain else distance(np.broadcast_to(value, lengths), array[index])
             self.write(array, stage, update, grid, value, condition)
             if error is None and jump is None and errors[element] is None:
                 continue
@@ -291,9 +284,7 @@ class _Evaluator(Evaluator):
         ranks = [1] * (np.ndim(rivals.values[0]) - arrays[0].ndim)
         along = tuple(range(arrays[0].ndim, arrays[0].ndim + len(ranks)))
         off = [0 if e is None else e.reshape(*e.shape, *ranks) for e in own]
-        apart = [
-            _distance(v, a.reshape(*a.shape, *ranks)) for v, a in zip(rivals.values, arrays, strict=True)
-        ]
+        apart = [distance(v, a.reshape(*a.shape, *ranks)) for v, a in zip(rivals.values, arrays, strict=True)]
         errors = [0 if e is None else e for e in rivals.errors]
         reach = errors[wanted.decisive] + off[wanted.decisive]
         is_open = rivals.is_there & (reach > 0) & (apart[wanted.decisive] <= reach)
@@ -324,7 +315,7 @@ class _Evaluator(Evaluator):
         total = self.errors[stage.name][0]
         if gathered.operator == "+":
             total = _stored(
-                _sum(total, self.sum_error(array, turn_count(update), _greatest(term), None)), array.shape
+                added(total, self.sum_error(array, turn_count(update), magnitude(term), None)), array.shape
             )
         is_open = None if update.condition is None else self.pair(update.condition, grid)[1]
         if is_open is not None:
@@ -348,15 +339,15 @@ class _Evaluator(Evaluator):
         for grid in each_block(stage, update, box):
             lengths = tuple(extent.size for _, extent in grid.axes)
             term, error = self.pair(gathered.right, grid)
-            greatest = max(greatest, _greatest(term))
-            error = _sum(error, self.jump(update, gathered, array, term, grid))
+            greatest = max(greatest, magnitude(term))
+            error = added(error, self.jump(update, gathered, array, term, grid))
             if error is not None:
                 along = tuple(range(array.ndim, len(lengths)))
                 found = joined.reduce(np.broadcast_to(error, lengths), axis=along)
                 total = found if total is None else joined(total, found)
         if is_sum:
-            total = _sum(total, self.sum_error(array, turn_count(update), greatest, None))
-        self.errors[stage.name] = [_stored(_sum(before, total), array.shape)]
+            total = added(total, self.sum_error(array, turn_count(update), greatest, None))
+        self.errors[stage.name] = [_stored(added(before, total), array.shape)]
 
     def jump(self, update: Update, gathered: Binary, result: Array, term: Any, grid: Grid) -> Error:
         """How far results move by terms of which it is not certain whether they count."""
@@ -366,7 +357,7 @@ class _Evaluator(Evaluator):
         lengths = tuple(extent.size for _, extent in grid.axes)
         term, is_open = np.broadcast_to(term, lengths), np.broadcast_to(is_open, lengths)
         results = result.reshape(*result.shape, *[1] * (len(lengths) - result.ndim))
-        moved = np.abs(term) if gathered.operator == "+" else _distance(term, results)
+        moved = np.abs(term) if gathered.operator == "+" else distance(term, results)
         return np.where(is_open > 0, moved, 0)
 
     # ---- Expressions -----------------------------------------------------------------------------------
@@ -380,10 +371,10 @@ class _Evaluator(Evaluator):
                 return self.read_pair(node, grid)
         given = [self.pair(operand, grid) for operand in operands(node)]
         value = computed(node, [v for v, _ in given])
-        own = _own(node, value, [v for v, _ in given])
+        own = own_error(node, value, [v for v, _ in given])
         if all(e is None for _, e in given):
             return value, own
-        error = _sum(_moved(node, value, given), own)
+        error = added(carried_error(node, value, given), own)
         if not node.dtype.is_float and not np.any(error):
             return value, None
         return value, error
@@ -398,11 +389,11 @@ class _Evaluator(Evaluator):
         value = array[tuple(index)]
         error = np.zeros(value.shape, np.float32) if held is None else held[tuple(index)].astype(np.float32)
         for some, beside in _beside(off, index, array.shape):
-            found = _distance(array[beside], value[some])
+            found = distance(array[beside], value[some])
             error[some] = np.maximum(error[some], found if held is None else found + held[beside])
         lost = _lost(off, value.shape)
         if lost.any():
-            error[lost] = _greatest(_distance(array, array.flat[0])) * 2
+            error[lost] = magnitude(distance(array, array.flat[0])) * 2
         return value, error
 
     def positions(
@@ -424,139 +415,7 @@ def _is_certain(position: Expression) -> bool:
     return not any(isinstance(node, Read) or node.dtype.is_float for node in walk(position))
 
 
-# ---- Errors of operations --------------------------------------------------------------------------------
-
-
-def _own(node: Expression, value: Any, given: Sequence[Any]) -> Error:
-    """What an operation adds, on operands that are exact; None where it is exact itself."""
-    units = _units(node)
-    if not units or _is_exact(node, value, given):
-        return None
-    # What is no number is so for all.
-    return units * PRECISION[node.dtype] * np.fmax(np.abs(value), 0)
-
-
-def _units(node: Expression) -> int:
-    if not node.dtype.is_float:
-        return 0
-    match node:
-        case Binary("+" | "-" | "*" | "/" | "%") | Cast():
-            return _OPERATION
-        case Apply(function):
-            if function in _EXACT_FUNCTIONS:
-                return 0
-            # Those of 16 bits are functions of f32, rounded once more.
-            return _FUNCTION if node.dtype.has_arithmetic else _OPERATION
-        case _:
-            return 0
-
-
-def _is_exact(node: Expression, value: Any, given: Sequence[Any]) -> bool:
-    """Whether nothing had to be rounded: f64 would give the same."""
-    if not isinstance(node, Binary | Cast):
-        return False
-    parts = [_corner(v) for v in given]
-    return _is_same(node, computed(node, parts), parts) and _is_same(node, value, given)
-
-
-def _is_same(node: Expression, value: Any, given: Sequence[Any]) -> bool:
-    if isinstance(node, Cast):
-        return bool(np.all(np.asarray(value, np.float64) == np.asarray(given[0], np.float64)))
-    if node.dtype is DType.F64:
-        return all(_is_integral(v) for v in (value, *given))
-    return bool(np.all(computed(node, [np.asarray(v, np.float64) for v in given]) == value))
-
-
-def _is_integral(value: Any) -> bool:
-    return bool(np.all(np.rint(value) == value)) and _greatest(value) < 2.0**52
-
-
-def _corner(value: Any) -> Any:
-    """A few of the values."""
-    return np.asarray(value)[tuple(slice(0, _TRIED) for _ in range(np.ndim(value)))]
-
-
-def _moved(node: Expression, value: Any, given: Sequence[tuple[Any, Error]]) -> Error:
-    """How far a result goes as operands go as far as they may be off."""
-    errors: list[Any] = [0 if e is None else e for _, e in given]
-    match node:
-        case Unary():
-            return errors[0]
-        case Binary("&&" | "||"):
-            return np.maximum(errors[0], errors[1])
-        case Binary("+" | "-"):
-            return _wrapped(node.dtype, value, functools.reduce(_sum, [e for _, e in given]))
-        case Binary("*"):
-            (a, left), (b, right) = given
-            grown = [None if e is None else _product(v, e) for v, e in ((b, left), (a, right))]
-            return _wrapped(node.dtype, value, functools.reduce(_sum, grown))
-        case Compare():
-            (a, _), (b, _) = given
-            apart = errors[0] + errors[1]
-            return ((apart > 0) & (_distance(a, b) <= apart)).astype(np.float32)
-        case Select():
-            (condition, _), (yes, _), (no, _) = given
-            chosen = np.where(condition, errors[1], errors[2])
-            if given[0][1] is None:
-                return chosen
-            both = _distance(yes, no) + np.maximum(errors[1], errors[2])
-            return np.where(np.asarray(errors[0]) > 0, both, chosen)
-        case _:
-            return sum(_moved_by(node, value, given, at) for at, (_, e) in enumerate(given) if e is not None)
-
-
-def _moved_by(node: Expression, value: Any, given: Sequence[tuple[Any, Error]], at: int) -> Any:
-    """How far a result goes as one operand goes to both sides."""
-    values = [v for v, _ in given]
-    moving, error = given[at]
-    found: Any = 0
-    for sign in (-1, 1):
-        there = _beyond(operands(node)[at].dtype, moving, sign * np.asarray(error, np.float64))
-        result = computed(node, [*values[:at], there, *values[at + 1 :]])
-        found = np.maximum(found, _distance(result, value))
-    return found
-
-
-def _beyond(dtype: DType, value: Any, by: Any) -> Any:
-    """A value of its type, so far away."""
-    moved = np.asarray(value, np.float64) + by
-    if not dtype.is_float:
-        moved = np.clip(np.rint(moved), dtype.least, min(dtype.greatest, 2**62))
-    return moved.astype(NUMBER_TYPE[dtype])
-
-
-def _wrapped(dtype: DType, value: Any, error: Any) -> Any:
-    """Of integers that may be off by so much that they wrap around: by all that the type has."""
-    if dtype.is_float:
-        return error
-    wide = np.asarray(value, np.float64)
-    wraps = (error > 0) & ((wide + error > dtype.greatest) | (wide - error < dtype.least))
-    return np.where(wraps, float(dtype.greatest) - dtype.least, error)
-
-
-def _product(value: Any, error: Any) -> Any:
-    """An error grown by a factor, where none stays none even beside what is infinite."""
-    if np.ndim(value) == 0 and np.isfinite(np.float64(value)):
-        return abs(float(value)) * error
-    grown = np.abs(np.asarray(value, np.float64)) * error
-    return np.where(np.asarray(error) == 0, 0, grown)
-
-
-def _distance(a: Any, b: Any) -> Any:
-    """Infinite where either is no number and the other is."""
-    apart = np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64))
-    unknown = np.isnan(apart)
-    if unknown.any():
-        is_same = (np.isnan(a) & np.isnan(b)) | (np.asarray(a) == np.asarray(b))
-        apart = np.where(unknown, np.where(is_same, 0, np.inf), apart)
-    return apart
-
-
 # ---- Errors of arrays ------------------------------------------------------------------------------------
-
-
-def _sum(a: Error, b: Error) -> Error:
-    return b if a is None else a if b is None else a + b
 
 
 def _stored(error: Error, lengths: tuple[int, ...]) -> Array | None:
@@ -605,13 +464,7 @@ def _spread_out(held: Array, off: list[Error] | None, index: Sequence[Array], am
     for some, beside in _beside(off, index, held.shape):
         np.add.at(held, beside, amount[some])
     if _lost(off, amount.shape).any():
-        held += _greatest(amount)
-
-
-def _greatest(value: Any) -> float:
-    """The largest magnitude."""
-    found = np.asarray(value)
-    return max(float(found.max()), -float(found.min())) if found.size else 0.0
+        held += magnitude(amount)
 
 
 def _spread(count: int, samples: int) -> list[int]:

@@ -76,6 +76,7 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "an infinite constant": (changed(("sum[p]", "1e99 * sum[p]")), [("KF007", 9, 15, "is no f32")]),
     "a division by zero": (changed(("* B[p, j]", "/ 0.0")), [("KF007", 9, 32, "division by zero")]),
     "a negative tolerance": (MATMUL + "tolerance: -1\n", [("KF007", 10, 12, "at least 0")]),
+    "a tolerance of anything": (MATMUL + "tolerance: .inf\n", [("KF007", 10, 12, "a finite number")]),
     "an unknown cache": (MATMUL + "cache: hot\n", [("KF007", 10, 8, "'warm' or 'cold'")]),
     "a pipeline": ("kernel: blur\nbackbone: pipeline\nstages: 1\n", [("KF007", 2, 11, "this is a pipeline")]),
     "an unknown function": (

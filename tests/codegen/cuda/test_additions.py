@@ -89,6 +89,7 @@ LINES = {
     "scaled": ("s = alpha * sum[p](x[p]) - max[p](x[p])", ()),
     "greatest": ("s = max[p](x[p] * alpha) + 1", ()),
     "least": ("s = 2 * min[p](x[p])", ()),
+    "product": ("s = alpha * prod[p](1 + x[p] * 0.001)", ()),
     "centred": ("y[p] = x[p] - sum[q](x[q]) / 16384", ("y: {dtype: DTYPE, shape: [n], output: true}",)),
 }
 
@@ -144,6 +145,39 @@ def test_the_bits_of_numbers_are_in_their_order(function: str, dtype: str, tmp_p
         x = np.full(256, values[0], type_of_numbers)
         x[100 : 100 + len(values)] = values
         wanted = np.max(x) if function == "max" else np.min(x)
+        for _ in orders(library):
+            for number in range(len(programs)):
+                found = np.full(1, 77, type_of_numbers)
+                call = getattr(library, entry_name(f"program_{number}"))
+                call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(found.ctypes.data))
+                np.testing.assert_equal(found[0], wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+def test_products_are_combined_whatever_memory_holds(dtype: str, tmp_path: Path) -> None:
+    """Powers of two are exact, those of 3 in integers that wrap around; 0 and what is no number stay."""
+    kernel = parse(
+        "kernel: product\nbackbone: linalg\ntensors:\n"
+        f"  x: {{dtype: {dtype}, shape: [256]}}\n  s: {{dtype: {dtype}, shape: [], output: true}}\n"
+        "compute:\n  - s = prod[p](x[p])\ntiling: {p: [[1]]}\n"
+    ).made_for("gpu")
+    (root,) = in_blocks(space_of(kernel))
+    programs = [
+        verify(lower_grids(kernel.backbone, CandidateImplementation(c))) for c in random_from(root, 3, seed=1)
+    ]
+    assert all(combined_into(program.body) == {"s": Combine.PROD} for program in programs)
+    library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
+    type_of_numbers = {"f32": np.float32, "f64": np.float64, "i32": np.int32}[dtype]
+    odd = np.resize([3, -5, 7, 1], 256)
+    powers = np.resize([2.0, -0.25, 4.0, -0.5, 1.0], 256)
+    rows = (
+        [odd, odd * (np.arange(256) != 77)]
+        if dtype == "i32"
+        else [powers, [0, *powers[1:]], [*powers[1:], np.nan]]
+    )
+    for x in (np.asarray(row, type_of_numbers) for row in rows):
+        with np.errstate(over="ignore"):
+            wanted = np.prod(x, dtype=type_of_numbers)
         for _ in orders(library):
             for number in range(len(programs)):
                 found = np.full(1, 77, type_of_numbers)

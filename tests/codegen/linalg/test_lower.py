@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -273,8 +274,7 @@ def _changed(kernel: KernelFile, decided: Script, pair: tuple[str, str], value: 
 
     if decided.order(a, b) == value:
         return None
-    kept = decided.guarded, decided.streamed, decided.split, decided.stored
-    return Changed(decided.paths, decided.kinds, decided.sizes, *kept, lines=decided.lines)
+    return Changed(**{each.name: getattr(decided, each.name) for each in fields(decided)})
 
 
 @pytest.mark.parametrize("value", ["BEFORE", "AFTER", "INNER", "OUTER", "MERGED"])

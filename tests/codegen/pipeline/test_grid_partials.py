@@ -16,17 +16,20 @@ from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, text
 from spacedsl.codegen.pipeline.schedule import schedule as nests_of
 from spacedsl.codegen.tree.errors import VerificationError
+from spacedsl.codegen.tree.expressions import Compare, Register, Select
 from spacedsl.codegen.tree.parts import combined_into, stored
-from spacedsl.codegen.tree.program import Grid, Program, Statement, Store, Sweep
+from spacedsl.codegen.tree.program import Assign, Grid, Program, Statement, Store, Sweep
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
 from spacedsl.search.costs.model import time_ns
+from spacedsl.search.run import ContradictionError
 from tests.codegen.cuda.grids import device
 from tests.codegen.pipeline.on_gpus import drawn, grids_of, instance, schedule
 from tests.codegen.pipeline.test_additions import differences, edited, file_of
+from tests.codegen.pipeline.test_partials import EQUALS, backward
 from tests.kernels.pipeline.files import pipeline
 
 PARTS: Mapping[str, Mapping[str, int]] = {
@@ -40,6 +43,7 @@ PARTS: Mapping[str, Mapping[str, int]] = {
     "reductions of every kind": {
         "s.1.r.LANE": 2, "s.1.q.TASK": 1, "b.1.r.LANE": 2, "b.1.x.LANE": 4, "m.1.r.TASK": 1, "m.2.r.LANE": 2,
     },
+    "the best of many": {"f.1.q.TASK": 2, "f.2.r.TASK": 3, "f.2.r.LANE": 1, "f.2.x.LANE": 2, "l.1.r.LANE": 2},
 }  # fmt: skip
 """`one value` and `floats` have more parts than are combined at a time."""
 
@@ -90,16 +94,52 @@ def test_random_schedules_share_reductions_out() -> None:
     assert set(ways) == {"SERIAL", "PARTIAL", "SHUFFLE"}
 
 
-def test_what_keeps_the_best_is_not_shared_out() -> None:
-    """Parts of threads lie in no order, which decides between equals."""
-    file = file_of("the best of many")
+BEST = "the best of many"
+
+
+def test_what_keeps_the_best_is_shared_out_in_the_order_of_points() -> None:
+    """Which decides between equals: threads that come back for another chunk have parts in no order."""
+    file = file_of(BEST)
     here = instance(file)
     root = here.root()
     assert root is not None
     assert len(file.backbone.reductions) == 3
     for step in file.backbone.reductions:
         way = here.variable("reduce", step)
-        assert [*way.values(root.mask(way))] == ["SERIAL"]
+        assert [*way.values(root.mask(way))] == ["SERIAL", "PARTIAL"]
+    in_chunks = {**PARTS[BEST], "l.1.r.CHUNK": 6}
+    with pytest.raises(ContradictionError):
+        schedule(file, {}, in_chunks, reduce="PARTIAL")
+    (first,) = (step for step in file.backbone.reductions if step.name == "f.1")
+    assert all(first.box("r", slot).is_ordered for slot in ("TASK", "CHUNK", "LANE"))
+
+
+def test_mistakes_in_what_keeps_the_best_are_seen(tmp_path: Path) -> None:
+    """Equals that take each other's place, parts from behind, and only some of all values that are taken."""
+    file, _, program = sound(BEST)
+
+    def other_equals(statement: Statement) -> Sequence[Statement]:
+        match statement:
+            case Assign(Register(name), Compare() as compared) if name.startswith("is_better"):
+                turned = replace(compared, comparator=EQUALS[compared.comparator])
+                return (replace(statement, value=turned),)
+        return (statement,)
+
+    def from_behind(statement: Statement) -> Sequence[Statement]:
+        match statement:
+            case Sweep(variable, _, last, _, body) if variable.startswith("part"):
+                backwards = tuple(backward(inner, variable, last.constant) for inner in body)
+                return (replace(statement, body=backwards),)
+        return (statement,)
+
+    def not_all(statement: Statement) -> Sequence[Statement]:
+        match statement:
+            case Assign(Register(name), Select(_, Register(), Register())) if name.startswith("best"):
+                return () if name in ("best", "best_4") else (statement,)
+        return (statement,)
+
+    mistakes = [mutant(program, edit) for edit in (other_equals, from_behind, not_all)]
+    assert all(differences(file, mistakes, tmp_path))
 
 
 # ---- Mistakes ---------------------------------------------------------------------------------------------
