@@ -6,7 +6,8 @@ Nothing is built or timed: an implementation is 15 decisions among 4 values, and
 of three of them, so that there are many local optima. What the search sees is the cost times what a clock
 adds: 1 % of noise, and a machine that is at times faster, at times slower. Side by side, all are seen at the
 same moment. Prints the true cost of what searches end with, over what they end with where nothing is measured
-again before the end: geometric means over functions and seeds, with their standard errors.
+again before the end: geometric means over functions and seeds, with their standard errors. Then the same of
+restless machines, which may be others at each look at them, over where nobody looks behind what was measured.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from spacedsl.kernels.evaluation import Lowered, Outcome, Timing
 from spacedsl.search import state
 from spacedsl.search.climbs import DOUBT
 from spacedsl.search.run import Options
+from spacedsl.search.witnesses import Witnesses
 from tests.search.toy import NoBound, ToyEvaluator, ToyInstance, search, values_of
 
 _DECISIONS, _VALUES, _TABLES, _TOGETHER = 15, 4, 12, 3
@@ -85,14 +87,47 @@ class Clock(ToyEvaluator):
         return Outcome(Timing(time_ns, 0.99 * time_ns, 1.01 * time_ns, outcome.timing.samples))
 
 
-def found(cost: Cost, slowdown: Slowdown, seed: int, evaluations: int, doubt: int) -> float:
+class RestlessClock(Clock):
+    """Sees what witnesses take, too. At each look, the machine may be as fast as it can be, or slower."""
+
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+        self._now = self._slowdown(self._random, self._now)
+        seen = (self._seen(ToyEvaluator.run(self, program, None)).timing for program in programs)
+        return [timing.time_ns for timing in seen if timing is not None]
+
+
+def restless(share: float) -> Slowdown:
+    def slowdown(random: np.random.Generator, before: float) -> float:
+        return math.log(random.choice([1.0, 1.0, 1.3, 1.75])) if random.random() < share else before
+
+    return slowdown
+
+
+def ended_with(clock: Clock, seed: int, evaluations: int) -> float:
     """The true cost of what a search reports as the best."""
-    clock = Clock(cost, slowdown, np.random.default_rng(seed))
-    with patch.object(state, "DOUBT", doubt):
-        options = Options(seed=seed, evaluations=evaluations)
-        result = search(ToyInstance([_VALUES] * _DECISIONS), clock, NoBound(), "near", options)
+    options = Options(seed=seed, evaluations=evaluations)
+    result = search(ToyInstance([_VALUES] * _DECISIONS), clock, NoBound(), "near", options)
     assert result.best is not None
-    return cost(values_of(result.best.candidate))
+    return clock.cost(values_of(result.best.candidate))
+
+
+def found(cost: Cost, slowdown: Slowdown, seed: int, evaluations: int, doubt: int) -> float:
+    with patch.object(state, "DOUBT", doubt):
+        return ended_with(Clock(cost, slowdown, np.random.default_rng(seed)), seed, evaluations)
+
+
+def found_restless(cost: Cost, share: float, seed: int, evaluations: int, *, looks_behind: bool) -> float:
+    clock = RestlessClock(cost, restless(share), np.random.default_rng(seed))
+    if looks_behind:
+        return ended_with(clock, seed, evaluations)
+    with patch.object(Witnesses, "behind", lambda _, before: before):
+        return ended_with(clock, seed, evaluations)
+
+
+def ratio_of(costs: Sequence[float], others: Sequence[float]) -> str:
+    logs = [math.log(a / n) for a, n in zip(costs, others, strict=True)]
+    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
+    return f"{math.exp(statistics.mean(logs)):.3f} ± {error:.3f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,10 +149,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cells = []
         for doubt in (DOUBT // 2, DOUBT, 2 * DOUBT):
             again = [found(cost, slowdown, seed, options.evaluations, doubt) for cost, seed in pairs]
-            logs = [math.log(a / n) for a, n in zip(again, never, strict=True)]
-            error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
-            cells.append(f"{math.exp(statistics.mean(logs)):.3f} ± {error:.3f}")
+            cells.append(ratio_of(again, never))
         table.add_row(slowdown.__name__, *cells)
+    console().print(table)
+    table = headed(
+        "True cost of what is found, over that without looking behind what was measured",
+        ("another machine", "ratio"),
+        words=("another machine",),
+    )
+    for share in (0.1, 0.3):
+        behind, before = (
+            [
+                found_restless(cost, share, seed, options.evaluations, looks_behind=looks_behind)
+                for cost, seed in pairs
+            ]
+            for looks_behind in (True, False)
+        )
+        table.add_row(f"with {100 * share:.0f} % of looks", ratio_of(behind, before))
     console().print(table)
     return 0
 

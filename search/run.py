@@ -304,11 +304,16 @@ class Search:
         )
 
     def _measured(self, program: Lowered, state: State, root: Candidate) -> Outcome:
-        """The outcome of a program, with the slowdown before it was measured."""
+        """The outcome of a program, with the slowdown before it was measured; of what would be the best, with
+        the lesser of that and the one behind it.
+        """
         slowdown = self._slowdown(state, root)
         best_ns = None if state.best is None else slowdown * state.best.comparable_ns
         limit_s = self._call_limit_s(state) if best_ns is None else None
-        return replace(self._evaluator.run(program, best_ns, limit_s), slowdown=slowdown)
+        outcome = self._evaluator.run(program, best_ns, limit_s)
+        if best_ns is not None and outcome.timing is not None and outcome.timing.time_ns < best_ns:
+            slowdown = self._witnesses.behind(slowdown)
+        return replace(outcome, slowdown=slowdown)
 
     def _call_limit_s(self, state: State) -> float | None:
         """Of a program, while no time is known."""
@@ -406,6 +411,7 @@ class Search:
         finalists = [self._finalist(state, root, contender) for contender in contenders]
         slowdown = self._slowdown(state, root)
         outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists], processes)
+        slowdown = self._witnesses.behind(slowdown)
         outcomes = [replace(outcome, slowdown=slowdown) for outcome in outcomes]
         comparison = judged([c.digest for c in contenders], outcomes, [c.digest for c in passed_over])
         if self._store is not None:

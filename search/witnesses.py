@@ -75,6 +75,16 @@ class Witnesses:
         self._silent_until_s = ended_s + (ended_s - began_s) / SHARE
         return self._last
 
+    def behind(self, before: float) -> float:
+        """The same once something has been measured: no more than `before` it.
+
+        What changed meanwhile speaks for no program: of what would be the best, neither moment may say more.
+        """
+        now_ns = self.evaluator.glance(self._programs) if self._programs else ()
+        if now_ns:
+            self._last = self._slowdown * ratio(self._usual_ns, now_ns)
+        return min(before, self._last)
+
     def _choose(
         self, fastest: Sequence[Contender], made: Callable[[Contender], Lowered], now: float | None
     ) -> bool:

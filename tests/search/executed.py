@@ -7,16 +7,17 @@ save, loads of what was stored to a temporary just before, in the same straight 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from spacedsl.codegen.tree import expressions
 from spacedsl.codegen.tree import program as tree
-from spacedsl.codegen.tree.parts import operands, shared_loops, with_blocks
+from spacedsl.codegen.tree.parts import operands, shared_loops, statements, with_blocks
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.operations import Op
 
-Executed = Counter[tuple[str, int]]
+Executed = dict[tuple[str, int], Fraction]
 """Instructions of the busiest thread, by kind and bytes."""
 
 Kept = list[tuple[str, expressions.Index, int]]
@@ -57,42 +58,62 @@ def begun(body: tuple[tree.Statement, ...]) -> tuple[tree.Statement, ...]:
     return tuple(found)
 
 
-def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str]) -> Executed:
-    """`own`: tensors whose elements may be kept in registers from a store to the loads behind it."""
-    found: Executed = Counter()
+def executed(
+    body: tuple[tree.Statement, ...],
+    threads: int,
+    own: Collection[str],
+    around: Mapping[str, range] | None = None,
+) -> Executed:
+    """`own`: tensors whose elements may be kept in registers from a store to the loads behind it. `around`:
+    the iterations of the loops around it that come here, of which what is counted is the mean.
+    """
+    found: Executed = defaultdict(Fraction)
     kept: Kept = []
+    loops = around or {}
     for statement in body:
         match statement:
-            case tree.Loop(_, extent, inner, first):
-                found.update(iterations(inner, range(first, extent), extent, threads, own))
+            case tree.Loop(variable, extent, inner, first):
+                turns = range(first, extent)
+                counts = executed(inner, threads, own, {**loops, variable: turns})
+                add(found, counts.items(), len(turns))
             case tree.ParallelLoop():
                 by_thread = [shared(statement, t, threads, own) for t in range(threads)]
-                found.update(max(by_thread, key=lambda counts: sum(counts.values())))
-            case tree.Branch():
-                raise AssertionError("a branch is the whole body of its loop")
+                add(found, max(by_thread, key=lambda counts: sum(counts.values())).items())
+            case tree.Branch(variable, limit, inner, otherwise):
+                turns = loops[variable]
+                parts = range(turns.start, limit), range(limit, turns.stop)
+                for part, block in zip(parts, (inner, otherwise), strict=True):
+                    counts = executed(block, threads, own, {**loops, variable: part})
+                    add(found, counts.items(), Fraction(len(part), len(turns)))
             case tree.Store(tensor, index, value) | tree.PartialStore(tensor, index, value):
-                found["store", width(value)] += 1
-                found.update(counted(value, kept))
+                add(found, [(("store", width(value)), 1), *((what, 1) for what in counted(value, kept))])
                 if tensor in own:
                     kept.append((tensor, index, expressions.type_of(value).lanes))
             case tree.Assign(_, value):
-                found.update(counted(value, kept))
+                add(found, ((what, 1) for what in counted(value, kept)))
     return found
 
 
+def add(
+    found: Executed, counts: Iterable[tuple[tuple[str, int], int | Fraction]], times: int | Fraction = 1
+) -> None:
+    for what, number in counts:
+        found[what] += number * times
+
+
 def shared(parallel: tree.ParallelLoop, thread: int, threads: int, own: Collection[str]) -> Executed:
-    """By one thread of a parallel loop."""
-    blocks, times = dict[int, tuple[tree.Statement, ...]](), Counter[int]()
+    """By one thread of a parallel loop: iterations are alike that come to the same sides of all branches."""
     loops = shared_loops(parallel)
+    body = loops[-1].body
+    limits = {(s.variable, s.limit) for s in statements(body) if isinstance(s, tree.Branch)}
+    counts: dict[tuple[bool, ...], Executed] = {}
+    found: Executed = defaultdict(Fraction)
     for at in positions(loops, thread, threads):
-        body = loops[-1].body
-        while isinstance(body[0], tree.Branch):
-            body = body[0].body if at[body[0].variable] < body[0].limit else body[0].otherwise
-        blocks[id(body)] = body
-        times[id(body)] += 1
-    found: Executed = Counter()
-    for number, body in blocks.items():
-        found.update({k: n * times[number] for k, n in executed(body, threads, own).items()})
+        sides = tuple(at[variable] < limit for variable, limit in sorted(limits) if variable in at)
+        if sides not in counts:
+            here = {variable: range(place, place + 1) for variable, place in at.items()}
+            counts[sides] = executed(body, threads, own, here)
+        add(found, counts[sides].items())
     return found
 
 
@@ -104,21 +125,6 @@ def positions(loops: Sequence[tree.ParallelLoop], thread: int, threads: int) -> 
         for loop in reversed(loops):
             rest, at[loop.variable] = divmod(rest, loop.extent)
         yield at
-
-
-def iterations(
-    body: tuple[tree.Statement, ...], share: range, extent: int, threads: int, own: Collection[str]
-) -> Executed:
-    """By some of the iterations of a loop. Where it branches, the last one has a body of its own."""
-    parts = [(body, len(share))]
-    if isinstance(body[0], tree.Branch):
-        assert len(body) == 1 and body[0].limit == extent - 1
-        last = int(extent - 1 in share)
-        parts = [(body[0].body, len(share) - last), (body[0].otherwise, last)]
-    found: Executed = Counter()
-    for inner, times in parts:
-        found.update({k: n * times for k, n in executed(inner, threads, own).items()})
-    return found
 
 
 def counted(expression: expressions.Expression, kept: Kept) -> Iterator[tuple[str, int]]:

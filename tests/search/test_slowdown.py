@@ -122,6 +122,22 @@ def test_where_nothing_is_said_it_is_asked_again_later_and_the_last_word_counts(
     assert witnesses.slowdown(contenders(100, 110), made) == 3
 
 
+def test_behind_a_measurement_no_more_is_said_than_before() -> None:
+    watched = Watched(cost)
+    witnesses = Witnesses(watched, watched.clock)
+    assert witnesses.behind(1.5) == 1
+    assert witnesses.slowdown(contenders(100, 110), made) == 1
+    watched.now = 3
+    assert witnesses.slowdown(contenders(100, 110), made) == 3
+    assert witnesses.behind(3) == 3
+    watched.now = 2
+    assert witnesses.behind(3) == 2
+    watched.now = 6
+    assert witnesses.behind(3) == 3
+    watched.now = math.nan
+    assert witnesses.behind(3) == 3
+
+
 @dataclass
 class Moody(ToyEvaluator):
     """On a machine that takes half of the time again and again, for some evaluations."""
@@ -163,6 +179,38 @@ def are_told_apart(result: Result) -> bool:
 def test_what_was_measured_at_a_good_moment_does_not_count_as_fast() -> None:
     assert are_told_apart(explored(Moody(cost), 85))
     assert not are_told_apart(explored(Moody(cost, is_looked_at=False), 85))
+
+
+@dataclass
+class Deceiving(Moody):
+    """On a machine that is slow every other time that it is looked at, and never else."""
+
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def now(self) -> float:
+        return 1.0
+
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+        self.done.append("glance")
+        return [(1 + self.done.count("glance") % 2) * time_ns for time_ns in super().glance(programs)]
+
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
+        self.done.append("compare")
+        return super().compare(contenders, processes)
+
+
+def test_a_machine_that_was_slow_before_does_not_make_what_comes_behind_it_fast() -> None:
+    def alike(values: tuple[int, ...]) -> float:
+        """None of them is so much faster that it becomes a witness."""
+        return 1000 + sum((v + 1) * 2.0 ** (n + 1) for n, v in enumerate(values)) / 2
+
+    evaluator = Deceiving(alike)
+    result = explored(evaluator, 85)
+    compared = [n for n, what in enumerate(evaluator.done) if what == "compare"]
+    assert compared and all(evaluator.done[n + 1 : n + 2] == ["glance"] for n in compared)
+    for trial in result.trials:
+        assert (trial.outcome.comparable_ns or 0) > 0.99 * alike(ast.literal_eval(trial.digest))
 
 
 def test_a_run_that_is_taken_up_knows_how_slow_the_machine_was(tmp_path: Path) -> None:
