@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
@@ -125,6 +127,16 @@ INF = float("inf")
 VALUES = [[-5.0, -0.25, -3e38], [-5.0, 0.5, -0.25], [0.0, -5.0], [-0.0, -5.0], [INF, -INF], [-INF], [INF]]
 
 
+def assert_reduced(library: ctypes.CDLL, programs: int, x: NDArray[Any], wanted: object) -> None:
+    """So many programs make this one number of an array, in every order of threads."""
+    for _ in orders(library):
+        for number in range(programs):
+            found = np.full(1, 77, x.dtype)
+            call = getattr(library, entry_name(f"program_{number}"))
+            call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(found.ctypes.data))
+            np.testing.assert_equal(found[0], wanted)
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
 @pytest.mark.parametrize("function", ["max", "min"])
 def test_the_bits_of_numbers_are_in_their_order(function: str, dtype: str, tmp_path: Path) -> None:
@@ -145,12 +157,7 @@ def test_the_bits_of_numbers_are_in_their_order(function: str, dtype: str, tmp_p
         x = np.full(256, values[0], type_of_numbers)
         x[100 : 100 + len(values)] = values
         wanted = np.max(x) if function == "max" else np.min(x)
-        for _ in orders(library):
-            for number in range(len(programs)):
-                found = np.full(1, 77, type_of_numbers)
-                call = getattr(library, entry_name(f"program_{number}"))
-                call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(found.ctypes.data))
-                np.testing.assert_equal(found[0], wanted)
+        assert_reduced(library, len(programs), x, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
@@ -178,12 +185,7 @@ def test_products_are_combined_whatever_memory_holds(dtype: str, tmp_path: Path)
     for x in (np.asarray(row, type_of_numbers) for row in rows):
         with np.errstate(over="ignore"):
             wanted = np.prod(x, dtype=type_of_numbers)
-        for _ in orders(library):
-            for number in range(len(programs)):
-                found = np.full(1, 77, type_of_numbers)
-                call = getattr(library, entry_name(f"program_{number}"))
-                call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(found.ctypes.data))
-                np.testing.assert_equal(found[0], wanted)
+        assert_reduced(library, len(programs), x, wanted)
 
 
 def test_parts_may_be_made_on_tensor_cores(tmp_path: Path) -> None:
