@@ -41,7 +41,7 @@ class Compiler:
             questions.flush()
             if not select.select([answers], [], [], LIMIT_S)[0]:
                 self.close()
-                raise BuildError(f"the compiler took longer than {LIMIT_S:g} s")
+                raise BuildError(f"the compiler took longer than {LIMIT_S:g} s", timed_out=True)
             return pickle.load(answers)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             self.close()

@@ -47,6 +47,8 @@ class Batch:
     problems: int
     refused: int
     """Implementations that are left out, since the compiler takes them for no code of this GPU."""
+    given_up: int
+    """The same, since the compiler takes too long for them."""
 
 
 @dataclass(slots=True)
@@ -111,7 +113,7 @@ def batch(
         check_memory(each.kernel, 0)
     on_event(Preparing("compiling"))
     written = write_batch(folder, device, problems, seed, has_cases=has_cases)
-    return Batch(written.implementations, len(problems), written.refused)
+    return Batch(written.implementations, len(problems), written.refused, written.given_up)
 
 
 Found = tuple[Problem, list[Batched], Path | None]

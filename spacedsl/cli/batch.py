@@ -72,6 +72,10 @@ def batch(
     )
     if found.refused:
         console.warn(f"{counted(found.refused, 'implementation')} left out, which the compiler refuses")
+    if found.given_up:
+        console.warn(
+            f"{counted(found.given_up, 'implementation')} left out, for which the compiler takes too long"
+        )
     what = f"{counted(found.implementations, 'implementation')} of {counted(found.problems, 'kernel')}"
     console.say(
         f"{output}: {what}; there, `python run_batch.py` runs them, and here, "

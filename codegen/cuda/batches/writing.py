@@ -55,10 +55,13 @@ class BatchedProblem:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many implementations a folder holds, and how many the compiler refused: they are left out."""
+    """How many implementations a folder holds, and how many are left out: the compiler refused them, or took
+    too long for them.
+    """
 
     implementations: int
     refused: int
+    given_up: int
 
 
 def write_batch(
@@ -89,7 +92,11 @@ def write_batch(
         (folder / kernels.with_suffix(".cubin").name).write_bytes(cubin.code)
     for script in RUNNER:
         write_script(Path(__file__).parent / script, folder)
-    return Written(sum(w.implementations for w in written), sum(w.refused for w in written))
+    return Written(
+        sum(w.implementations for w in written),
+        sum(w.refused for w in written),
+        sum(w.given_up for w in written),
+    )
 
 
 def write_script(script: Path, folder: Path, *packages: str) -> None:
@@ -116,8 +123,9 @@ def _write(
     kernel = problem.kernel
     (folder / CODES).mkdir(parents=True, exist_ok=True)
     codes = {Lowered.of(print_cuda(each.program)): each for each in problem.implementations}
-    found = compilers.map(lambda item: _entry(folder, device, *item), codes.items())
-    entries = [entry for entry in found if entry is not None]
+    found = [*compilers.map(lambda item: _entry(folder, device, *item), codes.items())]
+    faults = [each for each in found if isinstance(each, BuildError)]
+    entries = [each for each in found if not isinstance(each, BuildError)]
     document = {
         "kernel": kernel.name,
         "kernel_path": str(kernel.path),
@@ -142,16 +150,19 @@ def _write(
     _write_json(folder / PROBLEM, document)
     decisions = {lowered.digest: [astuple(d) for d in each.decisions] for lowered, each in codes.items()}
     (folder / DECISIONS).write_bytes(gzip.compress(json.dumps(decisions).encode()))
-    return Written(len(entries), len(codes) - len(entries))
+    given_up = sum(fault.timed_out for fault in faults)
+    return Written(len(entries), len(faults) - given_up, given_up)
 
 
-def _entry(folder: Path, device: GpuDevice, lowered: Lowered, each: Batched) -> Mapping[str, Any] | None:
-    """None for code that the compiler refuses: a search does not compile what is clearly slow."""
+def _entry(
+    folder: Path, device: GpuDevice, lowered: Lowered, each: Batched
+) -> Mapping[str, Any] | BuildError:
+    """Or why there is no code: a search does not compile what is clearly slow."""
     place = code_path(lowered.digest)
     try:
         cubin = compile_cubin(lowered.code, device.compute_capability)
-    except BuildError:
-        return None
+    except BuildError as error:
+        return error
     (folder / place).write_text(lowered.code, encoding="utf-8")
     (folder / place.with_suffix(".cubin")).write_bytes(cubin.code)
     return {

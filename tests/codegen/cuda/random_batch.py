@@ -74,7 +74,7 @@ def main() -> int:
     written = write_batch(options.output, device(), problems, options.seed)
     print(
         f"\r{options.output}: {counted(written.implementations, 'implementation')}; the compiler refused "
-        f"{written.refused}; there, `python run_batch.py` runs them"
+        f"{written.refused} and took too long for {written.given_up}; there, `python run_batch.py` runs them"
     )
     return 0
 

@@ -173,18 +173,20 @@ def test_without_the_right_gpu_it_is_said_so(
     assert "Traceback" not in ran.err
 
 
-def test_what_the_compiler_refuses_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_compiler_refuses_or_takes_too_long_for_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiled: list[str] = []
 
     def compile_cubin(code: str, compute_capability: str) -> Cubin:
         compiled.append(code)
-        if len(compiled) == 1:
-            raise BuildError("no code for this GPU")
+        if len(compiled) <= 2:
+            raise BuildError("no code for this GPU", timed_out=len(compiled) == 2)
         return Cubin(b"", {})
 
     monkeypatch.setattr(writing, "compile_cubin", compile_cubin)
-    problems = [problem(axpy(64, "{i: [[4], [2]]}"), 3)]
-    assert write_batch(tmp_path, device(), problems, seed=3, has_cases=False) == Written(2, 1)
+    problems = [problem(axpy(64, "{i: [[4], [2]]}"), 4)]
+    assert write_batch(tmp_path, device(), problems, seed=3, has_cases=False) == Written(2, 1, 1)
     left = json.loads((tmp_path / "axpy" / "problem.json").read_text())["implementations"]
     assert len(left) == 2
 

@@ -31,9 +31,9 @@ def test_a_compiler_that_ends_is_told_and_replaced() -> None:
 def test_one_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "LIMIT_S", 0.0)
     compiler = Compiler()
-    with pytest.raises(BuildError, match="took longer than 0 s"):
+    with pytest.raises(BuildError, match="took longer than 0 s") as raised:
         compiler.ask(KERNEL, "9.0")
-    assert compiler.is_lost
+    assert compiler.is_lost and raised.value.timed_out
 
 
 def test_what_it_refuses_is_said_as_it_says_it() -> None:
