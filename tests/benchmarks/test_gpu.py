@@ -54,7 +54,7 @@ def test_naive_kernels_are_right_and_what_is_missing_is_said(tmp_path: Path) -> 
     folder = tmp_path / "batch"
     assert write_batch(
         folder, device(), [BatchedProblem(kernel_of(case), (), ()) for case in SMALL], 5
-    ) == Written(0, 0)
+    ) == Written(0, 0, 0)
     for name in SIZES:
         add_naive(folder / name, "9.0")
     write_runner(HERE / "run_benchmark.py", folder)

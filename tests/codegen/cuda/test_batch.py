@@ -49,7 +49,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A batch of two problems, as it goes to another machine."""
     folder = tmp_path_factory.mktemp("batch")
     problems = [problem(axpy(256, "{i: [[4, 8], [2, 4]]}"), COUNT), problem(axpy(64, "{i: [[4], [2]]}"), 1)]
-    assert write_batch(folder, device(), problems, seed=3) == Written(COUNT + 1, 0)
+    assert write_batch(folder, device(), problems, seed=3) == Written(COUNT + 1, 0, 0)
     return folder
 
 
