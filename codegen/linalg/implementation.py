@@ -263,9 +263,7 @@ class CandidateImplementation:
         return self._decided("remainder", dim, "NONE") == "GUARDED"
 
     def is_padded(self, dim: Dimension) -> bool:
-        """Of a reload, as its user is."""
-        used = dim if dim.instruction.maker is None else dim.mapped_to[0]
-        return self._decided("remainder", used, "NONE") == "PADDED"
+        return self._decided("remainder", dim, "NONE") == "PADDED"
 
     def is_added(self, dim: Dimension) -> bool:
         """By blocks, or by the iterations of a loop of a CPU."""

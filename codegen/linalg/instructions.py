@@ -82,10 +82,10 @@ class Instructions:
         for dim in instruction.dims:
             if dim is not vector and dim not in place:
                 raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
-        part = self.part(instruction, place)
         ends = self.padding.padded(instruction) if self.is_of_tensor(instruction) else ()
         if instruction.op is Op.STORE:
             return self.padding.up_to_end(ends, vector, place, lambda at: self.stored(instruction, at))
+        part = self.part(instruction, place)
         unrolled = {d: number for d, number in copies(place).items() if d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.registers.partials:

@@ -39,11 +39,16 @@ def divide(tree: tuple[Node, ...], kernel: Kernel, implementation: Implementatio
         is_exact = covered == logical.extent
         if not is_exact and not (logical.is_ragged and covered - tile < logical.extent <= covered):
             raise LoweringError(f"the sizes {sizes} of {logical!r} do not end at {logical.extent}")
-        if is_exact or implementation.is_padded(logical.dims[0]):
+        if is_exact or implementation.is_padded(_deciding(logical.dims[0])):
             limits |= {dim: math.prod(sizes[level:]) for level, dim in enumerate(logical.dims)}
         else:
             limits[logical.dims[0]] = logical.extent
     return _Division(implementation).block(tree, limits)
+
+
+def _deciding(dim: Dimension) -> Dimension:
+    """About the last tile of a reload, its user decides."""
+    return dim if dim.instruction.maker is None else dim.mapped_to[0]
 
 
 _AT_ONCE = ("PARALLEL", "BLOCK", "THREAD")

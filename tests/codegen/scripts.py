@@ -116,8 +116,7 @@ class Script:
         return self.sizes[dim]
 
     def is_padded(self, dim: Dimension) -> bool:
-        used = dim if dim.instruction.maker is None else dim.mapped_to[0]
-        return used in self.padded
+        return dim in self.padded
 
     def is_guarded(self, dim: Dimension) -> bool:
         return dim in self.guarded
