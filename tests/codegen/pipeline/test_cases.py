@@ -52,8 +52,11 @@ def cases_of(name: str) -> tuple[PipelineFile, tuple[Case, ...]]:
 
 
 SHORTER: Mapping[str, Mapping[str, int]] = {
-    "local_laplacian": {"width": 37, "height": 26, "levels": 3, "depth": 4},
-    "stencil_chain": {"width": 20, "height": 13, "stages": 8},
+    "interpolate": {**SIZES["interpolate"], "levels": 6},
+    "lens_blur": {**SIZES["lens_blur"], "levels": 3},
+    "local_laplacian": {**SIZES["local_laplacian"], "depth": 4},
+    "stencil_chain": {**SIZES["stencil_chain"], "stages": 8},
+    "vgg": {**SIZES["vgg"], "blocks": 3},
 }
 """Of those with many stages that are alike: sizes of what Python makes of them."""
 

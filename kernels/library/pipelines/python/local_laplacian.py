@@ -1,36 +1,9 @@
 """Local contrast enhanced: `depth` levels of half the size each, and `levels` tones."""
 
 from spacedsl import pipeline as pl
+from spacedsl.kernels.library.pipelines.python._pyramids import X, Y, double, half
 
-X, Y, C, K = (pl.Var(name) for name in "xyck")
-
-
-def half(f: pl.Func, name: str, *others: pl.Var) -> pl.Func:
-    """Half the size of `f`, which may have more variables."""
-    across, both = pl.Func(f"{name}_x"), pl.Func(name)
-    across[X, Y, *others] = (
-        f[2 * X - 1, Y, *others]
-        + f[2 * X + 2, Y, *others]
-        + 3 * (f[2 * X, Y, *others] + f[2 * X + 1, Y, *others])
-    ) / 8
-    both[X, Y, *others] = (
-        across[X, 2 * Y - 1, *others]
-        + across[X, 2 * Y + 2, *others]
-        + 3 * (across[X, 2 * Y, *others] + across[X, 2 * Y + 1, *others])
-    ) / 8
-    return both
-
-
-def double(f: pl.Func, name: str, *others: pl.Var) -> pl.Func:
-    """Twice the size of `f`."""
-    across, both = pl.Func(f"{name}_x"), pl.Func(name)
-    across[X, Y, *others] = pl.lerp(
-        f[(X + 1) / 2, Y, *others], f[(X - 1) / 2, Y, *others], 0.25 + 0.5 * (X % 2)
-    )
-    both[X, Y, *others] = pl.lerp(
-        across[X, (Y + 1) / 2, *others], across[X, (Y - 1) / 2, *others], 0.25 + 0.5 * (Y % 2)
-    )
-    return both
+C, K = pl.Var("c"), pl.Var("k")
 
 
 def between_tones(f: pl.Func, gray: pl.Func, name: str, level: int, levels: int) -> pl.Func:

@@ -1,5 +1,5 @@
 """13 convolutions of images, which become half as wide five times: VGG-16, up to the layers that are fully
-connected. Outside of each layer are zeros."""
+connected, or the first `blocks` of its five blocks. Outside of each layer are zeros."""
 
 from spacedsl import pipeline as pl
 
@@ -8,8 +8,8 @@ BLOCKS = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 """Of how many times as many channels, and how many convolutions."""
 
 
-def build(last: int = 7, channels: int = 64, batch: int = 4) -> pl.Pipeline:
-    side, inputs = 32 * last, 3
+def build(last: int = 7, channels: int = 64, batch: int = 4, blocks: int = len(BLOCKS)) -> pl.Pipeline:
+    side, inputs = last * 2**blocks, 3
     image = pl.Input("image", pl.f32, [inputs, side, side, batch])
     padded = pl.Func("padded_1_1")
     padded[C, X, Y, N] = pl.constant_exterior(image, 0, C, X, Y, N)
@@ -22,7 +22,7 @@ def build(last: int = 7, channels: int = 64, batch: int = 4) -> pl.Pipeline:
         made[C, X, Y, N] = pl.select(is_inside, held, 0)
         return made
 
-    for block, (times, convolutions) in enumerate(BLOCKS, 1):
+    for block, (times, convolutions) in enumerate(BLOCKS[:blocks], 1):
         outputs = times * channels
         layer = pool
         for each in range(1, convolutions + 1):
@@ -37,7 +37,7 @@ def build(last: int = 7, channels: int = 64, batch: int = 4) -> pl.Pipeline:
             total[C, X, Y, N] += filter[C, r.i, r.j, r.k] * padded[r.k, X + r.i - 1, Y + r.j - 1, N]
             layer[C, X, Y, N] = pl.max(total[C, X, Y, N], 0)
             inputs = outputs
-        pool = pl.Func(f"pool_{block}" if block < len(BLOCKS) else "vgg")
+        pool = pl.Func(f"pool_{block}" if block < blocks else "vgg")
         pool[C, X, Y, N] = pl.max(
             layer[C, 2 * X, 2 * Y, N],
             layer[C, 2 * X + 1, 2 * Y, N],
