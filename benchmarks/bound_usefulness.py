@@ -38,13 +38,13 @@ from spacedsl.api.problem import Problem, pose
 from spacedsl.api.targets import TARGETS
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.engine.decision import Decision
+from spacedsl.engine.decision import Decision, UnknownDecisionError
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.descent import Descent
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.rollouts import Bounded
-from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.run import ContradictionError, decided
 
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
 _ORDERS: dict[str, str | None] = {"default": None, "reverse": "order, dim_kind, size"}

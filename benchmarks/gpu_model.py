@@ -33,8 +33,9 @@ from spacedsl.codegen.cuda.prediction import Prediction, predict
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.tree.verify import verify
+from spacedsl.engine.decision import UnknownDecisionError
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.run import ContradictionError, decided
 
 FEW = 10
 """Of those that are predicted to be the fastest."""

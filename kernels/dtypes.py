@@ -72,6 +72,12 @@ class DType(enum.Enum):
             return 1
         return (1 << (8 * self.nbytes - self.is_signed)) - 1
 
+    def wrapped(self, value: int) -> int | bool:
+        """What is left of an integer in a type of integers, or of truth values, that may be too narrow."""
+        if self is DType.BOOL:
+            return value != 0
+        return (value - self.least) % (1 << 8 * self.nbytes) + self.least
+
     @staticmethod
     def of(label: str) -> DType:
         return _BY_LABEL[label]

@@ -110,6 +110,26 @@ class GpuDevice(Frozen):
         return float(self.compute_capability) >= 6
 
     @property
+    def reserved_shared_bytes(self) -> int:
+        """That the system keeps of the shared memory of each block that an SM has."""
+        return 1024 if float(self.compute_capability) >= 8 else 0
+
+    def rooms(self, threads: int, registers: int, shared_bytes: float) -> int:
+        """Blocks that an SM has room for at the same time; 0 where it has none for one.
+
+        `registers`: of a thread. `shared_bytes`: of a block.
+        """
+        held = -(-threads // self.warp) * self.warp
+        rooms = [
+            self.blocks_per_sm,
+            self.threads_per_sm // held,
+            self.registers_per_sm // (held * min(self.registers_per_thread, registers)),
+        ]
+        if shared_bytes:
+            rooms.append(int(self.shared_bytes_per_sm // (shared_bytes + self.reserved_shared_bytes)))
+        return min(rooms)
+
+    @property
     def caches_loads(self) -> bool:
         """Whether an SM keeps what it loads from memory: those of 3.0 keep only what their threads spill."""
         return self.compute_capability != "3.0"

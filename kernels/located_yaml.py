@@ -27,6 +27,9 @@ MOST_VALUES = 100_000
 MOST_CHARACTERS = 100_000
 """Of a file: many times what a person writes, and read within two seconds."""
 
+MOST_DIGITS = 100
+"""Of an integer: far beyond what anything here is, and what a float holds."""
+
 _TAG = "tag:yaml.org,2002:"
 _KINDS = frozenset(("map", "seq", "str", "int", "float", "bool", "null", "timestamp"))
 
@@ -94,11 +97,18 @@ def parse_document(source: Source, prefix: str) -> Document:
     except YAMLError as error:
         raise _error(prefix + "001", f"this is not YAML: {error}", Span(source, 0, 1)) from None
     except RecursionError:
-        message = "the file is nested too deeply"
-        raise _error(prefix + "003", message, Span(source, 0, 1)) from None
+        raise _too_deep(source, prefix) from None
     if node is None:
         raise _error(prefix + "002", "the file is empty", Span(source, 0, 0))
-    return _Reader(source, prefix).document(node)
+    try:
+        return _Reader(source, prefix).document(node)
+    except RecursionError:
+        # Aliases, which are nested in each other.
+        raise _too_deep(source, prefix) from None
+
+
+def _too_deep(source: Source, prefix: str) -> DiagnosticError:
+    return _error(prefix + "003", "the file is nested too deeply", Span(source, 0, 1))
 
 
 def _words(error: MarkedYAMLError) -> str:
@@ -207,6 +217,8 @@ def _integer(text: str) -> int:
     digits = text.replace("_", "").lower()
     sign = -1 if digits.startswith("-") else 1
     digits = digits.lstrip("+-")
+    if len(digits) > MOST_DIGITS:
+        raise ValueError
     for lead, base in (("0x", 16), ("0o", 8), ("0b", 2)):
         if digits.startswith(lead):
             return sign * int(digits[2:], base)

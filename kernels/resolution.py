@@ -340,7 +340,7 @@ class _Checker:
             inner[bound.name] = bound.span
         body = self._expression(node.body, inner)
         reads = (n for n in walk(body) if isinstance(n, Read))
-        read = {n.name for r in reads for s in r.subscripts for n in walk(s) if isinstance(n, Name)}
+        read = {name for r in reads for s in r.subscripts for name in _moves_with(s)}
         for name, span in own.items():
             if name not in read:
                 self.report.error(
@@ -373,6 +373,12 @@ class _Checker:
         for name in self.declared.parameters:
             if is_sound and name not in self.used:
                 self.report.error("KF028", f"parameter `{name}` is never used", self.spans[name])
+
+
+def _moves_with(subscript: Expression) -> tuple[str, ...]:
+    """The indices that it depends on: those of `p - p` are none."""
+    form = affine(subscript)
+    return () if form is None else tuple(index for index, _ in form.terms)
 
 
 def _fresh(wanted: str, names: set[str]) -> str:

@@ -27,6 +27,14 @@ class SizeOverrideError(ValueError):
     """A size from the command line that the file does not have, or that is out of range."""
 
 
+def whole_number(text: str) -> int | None:
+    """The number that a person has typed; None where it is none, or has more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
 def overridden(kernel: str, own: Mapping[str, int], given: Mapping[str, int]) -> Mapping[str, int]:
     """The sizes of a file, with those from outside in their place; raises `SizeOverrideError`."""
     for name, size in given.items():

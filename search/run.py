@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.decision import Decision
+from spacedsl.engine.decision import Decision, UnknownDecisionError
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
@@ -84,21 +84,8 @@ class ContradictionError(Exception):
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         super().__init__(
-            f"the constraints refuse {_spelled(decision)}, together with the decisions fixed before it"
+            f"the constraints refuse {decision.spelled}, together with the decisions fixed before it"
         )
-
-
-class UnknownDecisionError(Exception):
-    """A decision about a choice, objects or values that this instance of the space does not have."""
-
-    def __init__(self, decision: Decision) -> None:
-        self.decision = decision
-        super().__init__(f"this space does not offer {_spelled(decision)}")
-
-
-def _spelled(decision: Decision) -> str:
-    values = " | ".join(str(value) for value in decision.values)
-    return f"{decision.choice}({', '.join(decision.objects)}) is {values}"
 
 
 def decided(instance: Instance, root: Candidate, decisions: Sequence[Decision]) -> Candidate:

@@ -32,17 +32,15 @@ class _Node:
     walked: tuple[Variable, int] | None
 
 
-def all_solutions(root: Candidate, ordering: Ordering) -> Iterator[Candidate]:
-    """Every solution once, first values first."""
-    for found in _walk(root, ordering, lambda masks: masks[0]):
-        if found is not None:
-            yield found
+def all_solutions(root: Candidate, ordering: Ordering) -> Iterator[Candidate | None]:
+    """Every solution once, first values first; None at each dead end, so that callers can stop."""
+    return _walk(root, ordering, lambda masks: masks[0])
 
 
 def random_solutions(
     root: Candidate, ordering: Ordering, rng: np.random.Generator
 ) -> Iterator[Candidate | None]:
-    """Different solutions, each found from the root anew; None at each dead end, so that callers can stop."""
+    """Different solutions, each found from the root anew; None at each dead end."""
     met: set[tuple[Decision, ...]] = set()
     patience = FIRST_PATIENCE
     while True:

@@ -346,13 +346,15 @@ class State:
         return [*events, self._new_best(self.best)]
 
     def _recovered(self, pending: Pending, outcome: Outcome) -> list[Event]:
-        """Of a program that had been given up."""
-        if outcome.timing is None or outcome.comparable_ns is None:
+        """Of a program that had been given up: what became of it with more time."""
+        if outcome.failure is Failure.RUN_TIMEOUT:
             return []
         before = self.failures.pop(Failure.RUN_TIMEOUT)
         if before.count > 1:
             self.failures[Failure.RUN_TIMEOUT] = replace(before, count=before.count - 1)
         drawn, steps = pending.drawn, self.steps(pending.node, pending.drawn.steps)
+        if outcome.timing is None or outcome.comparable_ns is None:
+            return self._failed(pending.iteration, drawn.digest, outcome, steps)
         self.valid += 1
         self.timed.append(Timed(steps, outcome.comparable_ns, ()))
         self.tree.record(pending.node, outcome.comparable_ns, drawn.digest)

@@ -389,13 +389,20 @@ def holds_run(folder: Path) -> bool:
     return (folder / DATABASE).is_file()
 
 
+def target_of(folder: Path) -> str:
+    """What a run is for: `cpu` or `cuda`. Raises `StoreError`."""
+    with Store.open(folder, read_only=True) as store:
+        return store.about().target
+
+
 def new_folder(parent: Path, kernel: str, now: datetime) -> Path:
     """A folder for a new run, made here so that two runs of one second do not share it."""
     stem = f"{kernel}-{now:%Y%m%d-%H%M%S}"
+    parent.mkdir(parents=True, exist_ok=True)
     for number in range(1, 1000):
         folder = parent / (stem if number == 1 else f"{stem}-{number}")
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir()
         except FileExistsError:
             continue
         return folder
@@ -407,7 +414,9 @@ def check_parent(parent: Path) -> None:
 
     A folder is made where the path begins to exist, and removed again.
     """
-    there = next(folder for folder in (parent, *parent.absolute().parents) if folder.exists())
+    there = next(folder for folder in (parent, *parent.absolute().parents) if os.path.lexists(folder))
+    if not there.exists():
+        raise StoreError(f"{there}: a link to {there.readlink()}, which is not there")
     try:
         Path(mkdtemp(dir=there)).rmdir()
     except FileNotFoundError:

@@ -118,9 +118,6 @@ class Tree:
         self._candidates: OrderedDict[Node, Candidate] = OrderedDict()
         self._nodes = [self.root]  # parents before their children
 
-    def __len__(self) -> int:
-        return len(self._nodes)
-
     @property
     def is_exhausted(self) -> bool:
         return self.root.closed is not None

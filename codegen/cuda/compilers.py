@@ -47,10 +47,6 @@ class Compiler:
             self.close()
             raise BuildError(f"the compiler broke: it ended with status {self._process.returncode}") from None
 
-    @property
-    def is_lost(self) -> bool:
-        return self._process.poll() is not None
-
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -69,11 +65,14 @@ def compiled_apart(code: str, compute_capability: str, options: Sequence[str]) -
     """By a process that is idle, or a new one; as `Compiler.ask`."""
     compiler = _taken() or Compiler()
     try:
-        return compiler.ask(code, compute_capability, options)
-    finally:
-        if not compiler.is_lost:
-            with _lock:
-                _idle.append(compiler)
+        answer = compiler.ask(code, compute_capability, options)
+    except BaseException:
+        # Whatever it would still answer is for nobody else.
+        compiler.close()
+        raise
+    with _lock:
+        _idle.append(compiler)
+    return answer
 
 
 def _taken() -> Compiler | None:

@@ -285,7 +285,7 @@ class Follower:
         """Sectors that a warp loads which no other one of its block loads with it, and none has loaded in the
         iterations before, as far as the L1 cache keeps what a loop goes through.
         """
-        key = (index.terms, index.constant * nbytes % SECTOR_BYTES, width, tuple(self.loops))
+        key = (index.terms, index.constant * nbytes % SECTOR_BYTES, width, nbytes, tuple(self.loops))
         if key not in self._missing:
             self._missing[key] = self._missed(index, width, nbytes)
         return self._missing[key]

@@ -157,16 +157,7 @@ def resident_blocks(grid: Grid, device: GpuDevice, registers: int) -> int:
 
     `registers`: of a thread.
     """
-    warps = -(-grid.threads // device.warp)
-    registers = min(device.registers_per_thread, registers)
-    rooms = [
-        device.blocks_per_sm,
-        device.threads_per_sm // (warps * device.warp),
-        device.registers_per_sm // (warps * device.warp * registers),
-    ]
-    if nbytes := shared_bytes(grid):
-        rooms.append(device.shared_bytes_per_sm // (nbytes + 1024))
-    return min(rooms)
+    return device.rooms(grid.threads, registers, shared_bytes(grid))
 
 
 def _values(grid: Grid) -> int:

@@ -27,7 +27,6 @@ from spacedsl.kernels.pipeline.algorithm import (
     with_operands,
 )
 from spacedsl.kernels.pipeline.intervals import Interval, Known, interval
-from spacedsl.kernels.pipeline.typing import wrapped
 
 UNSIGNED: Mapping[DType, DType] = {DType.I32: DType.U32, DType.I64: DType.U64}
 """Those that Halide takes not to overflow, and what is computed with in their place."""
@@ -102,7 +101,7 @@ def unsigned(node: Expression) -> Expression:
     def plain(operand: Expression) -> Expression:
         match operand:
             case Constant(value):
-                return Constant(wrapped(int(value), kind), kind)
+                return Constant(kind.wrapped(int(value)), kind)
             case Cast(_, inner) if inner.dtype is kind:
                 return inner
         return Cast(kind, operand)

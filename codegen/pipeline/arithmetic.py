@@ -28,7 +28,6 @@ from spacedsl.codegen.tree.expressions import (
     type_of,
 )
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.typing import wrapped
 
 Value = Expression
 
@@ -54,7 +53,7 @@ def computed(dtype: DType, operation: Callable[..., Value], *operands: Value) ->
     if not dtype.is_float and operation in _OF_INTEGERS:
         known = [int(each.value) for each in operands if isinstance(each, Number)]
         if len(known) == len(operands):
-            return constant(wrapped(_OF_INTEGERS[operation](*known), dtype), dtype)
+            return constant(dtype.wrapped(_OF_INTEGERS[operation](*known)), dtype)
         if known == [_KEPT_BY.get(operation)]:
             return next(each for each in operands if not isinstance(each, Number))
     return converted(operation(*alike(*(single(o) for o in operands))), dtype)
@@ -65,7 +64,7 @@ def cast(value: Value, dtype: DType) -> Value:
     if isinstance(value, Number) and not value.type.dtype.is_float:
         number = int(value.value)
         if not dtype.is_float:
-            return constant(wrapped(number, dtype), dtype)
+            return constant(dtype.wrapped(number), dtype)
         if abs(number) <= _EXACT.get(dtype, -1):
             return constant(float(number), dtype)
     return converted(value, dtype)

@@ -36,7 +36,6 @@ from spacedsl.kernels.pipeline.affine import (
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import Variable
-from spacedsl.kernels.pipeline.typing import wrapped
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +67,11 @@ class Positions:
         are_apart = any(self.is_natural(end + Linear(-1), block) for end in (below, above))
         return False if are_apart else None
 
+    def is_held(self, position: Linear, block: Block) -> bool:
+        """Whether it is known that 32 bits hold it."""
+        ends = position + Linear(-DType.I32.least), position * -1 + Linear(DType.I32.greatest)
+        return all(self.is_natural(end, block) for end in ends)
+
     def varies(self, atom: Atom) -> bool:
         """Whether it is no position of the program: it is computed, or not the same for all lanes."""
         return any(name in self.numbers or self.is_lane(name) for name in atom.names)
@@ -81,7 +85,7 @@ class Positions:
         """A position as an i32."""
         form = self.simple(form, block)
         if not form.terms:
-            return constant(wrapped(form.constant, DType.I32), DType.I32)
+            return constant(DType.I32.wrapped(form.constant), DType.I32)
         if not any(self.varies(atom) for atom, _ in form.terms):
             return Counted(form, Type(DType.I32))
         lanes = self.lanes
@@ -91,7 +95,8 @@ class Positions:
         rest = tuple((atom, number) for atom, number in form.terms if not self.varies(atom))
         total = self.integer(Linear(form.constant, rest), block)
         for atom, number in moving:
-            part = computed(DType.I32, expressions.Mul, self.part(atom, block), constant(number, DType.I32))
+            factor = constant(DType.I32.wrapped(number), DType.I32)
+            part = computed(DType.I32, expressions.Mul, self.part(atom, block), factor)
             total = computed(DType.I32, expressions.Add, total, part)
         return total
 

@@ -59,6 +59,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Undefined,
     Update,
     Variable,
+    walk,
 )
 from spacedsl.kernels.pipeline.reductions import is_associative, unrolled
 
@@ -137,13 +138,29 @@ class Values(Accesses):
         left, right = (substituted(form, point) for form in forms)
         if any(name in self.numbers for form in (left, right) for name in form.names):
             return None
-        if node.operator in ("==", "!="):
+        known = self.compared(node.operator, left, right, block)
+        if known is None or not all(self.is_whole(side, point, block) for side in (node.left, node.right)):
+            return None
+        return known
+
+    def compared(self, comparator: str, left: Linear, right: Linear, block: Block) -> bool | None:
+        """The same of whole numbers."""
+        if comparator in ("==", "!="):
             is_equal = self.is_equal(left, right, block)
-            return None if is_equal is None else is_equal is (node.operator == "==")
-        for comparator, holds in ((node.operator, True), (_OPPOSITE[node.operator], False)):
-            if self.is_natural(condition(comparator, left, right), block):
+            return None if is_equal is None else is_equal is (comparator == "==")
+        for asked, holds in ((comparator, True), (_OPPOSITE[comparator], False)):
+            if self.is_natural(condition(asked, left, right), block):
                 return holds
         return None
+
+    def is_whole(self, node: Expression, point: Point, block: Block) -> bool:
+        """Whether nothing in an expression of variables wraps around."""
+        forms = (
+            substituted(linear(part), point)
+            for part in walk(node)
+            if isinstance(part, Binary | Unary) and part.dtype is DType.I32
+        )
+        return all(self.is_held(form, block) for form in dict.fromkeys(forms))
 
     def position(self, node: Expression, point: Point, block: Block) -> Linear:
         """Where an expression of i32 leads; what has to be computed for it is a number of its own."""

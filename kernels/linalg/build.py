@@ -249,6 +249,9 @@ class _Builder:
     def arithmetic(self, symbol: str, dtype: DType, left: Made, right: Made) -> Made:
         """The operation, or its result where both operands are numbers and it is finite."""
         if isinstance(left, Number) and isinstance(right, Number) and (symbol != "/" or right.value):
+            if dtype.is_integer:
+                whole = _FOLD[symbol](int(left.value), int(right.value))
+                return Number(float(dtype.wrapped(whole)))
             result = _FOLD[symbol](left.value, right.value)
             if math.isfinite(result):
                 return Number(result)

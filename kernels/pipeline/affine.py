@@ -159,10 +159,12 @@ def _linear(node: Expression) -> Linear:
             if not b.terms:
                 return a * b.constant
             return b * a.constant if not a.terms else _of(Opaque(node))
-        case Binary("/", left, Constant(value=int(divisor))) if divisor > 0:
-            return quotient(linear(left), divisor)
-        case Binary("%", left, Constant(value=int(divisor))) if divisor > 0:
-            return remainder(linear(left), divisor)
+        case Binary("/" | "%" as operator, left, Constant(value=int(divisor))) if divisor > 0:
+            dividend = linear(left)
+            if has_values(dividend) and not is_atom(dividend):
+                # A sum of values may have wrapped around: what it is a multiple of counts.
+                return _of(Opaque(node))
+            return quotient(dividend, divisor) if operator == "/" else remainder(dividend, divisor)
         case Binary("min" | "max" as operator, left, right) if node.dtype is DType.I32:
             return extreme(operator, linear(left), linear(right))
         case _:
@@ -187,7 +189,7 @@ def quotient(dividend: Linear, divisor: int) -> Linear:
     match rest.terms:
         case ():
             return whole
-        case ((Quotient(dividend, inner), 1),):
+        case ((Quotient(dividend, inner), 1),) if divisor * inner <= DType.I32.greatest:
             return whole + quotient(dividend + Linear(rest.constant * inner), divisor * inner)
     return whole + _of(Quotient(rest, divisor))
 
@@ -245,6 +247,11 @@ def _made(constant: int, numbers: Mapping[Atom, int]) -> Linear:
 def fixed(numbers: Mapping[str, int]) -> dict[str, Linear]:
     """Numbers as positions."""
     return {name: Linear(number) for name, number in numbers.items()}
+
+
+def is_atom(form: Linear) -> bool:
+    """Whether it is nothing but one atom."""
+    return not form.constant and len(form.terms) == 1 and form.terms[0][1] == 1
 
 
 def is_parity(form: Linear) -> bool:

@@ -1,6 +1,6 @@
 """An algorithm: stages over integer variables, and how each is computed from others and from inputs.
 
-In: made by `resolution.py` from the text of a kernel file, or by `builder.py` in Python; `typing.py` gives
+In: made by `resolution.py` from the text of a kernel file, or by `python/` in Python; `typing.py` gives
 expressions their types. Out: frozen records, in which every conversion is explicit, every name is bound and
 stages stand in an order in which each reads only earlier ones and, in its updates, itself. When and where a
 stage is computed is for others to say.

@@ -66,7 +66,7 @@ BLOCK_WORK = 2**12
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
     *("spread", "host_turns", "parted", "part_bytes", "is_sum", "orderable"),
     *("is_arrangeable", "layouts", "kept_boxes", "is_accumulation", "exchanged"),
-    *("free_points", "work", "keeps_best"),
+    *("free_points", "work", "keeps_best", "widest_bytes"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -175,6 +175,11 @@ class Step:
             isinstance(value, Binary) and value.operator == "+" and value.dtype in ADDED
             for value in self.definition.values
         )
+
+    @property
+    def widest_bytes(self) -> int:
+        """Of the widest of its values."""
+        return max(dtype.nbytes for dtype in self.stage.dtypes)
 
     @property
     def part_bytes(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import linear
 from spacedsl.kernels.pipeline.algorithm import (
     Binary,
     Box,
@@ -23,7 +24,16 @@ from spacedsl.kernels.pipeline.algorithm import (
     reads,
     walk,
 )
-from spacedsl.kernels.pipeline.intervals import UNKNOWN, Interval, Known, Variables, interval, of_type
+from spacedsl.kernels.pipeline.intervals import (
+    UNKNOWN,
+    Interval,
+    Known,
+    Variables,
+    interval,
+    is_held,
+    of_type,
+    whole,
+)
 
 POSITIONS = Interval(DType.I32.least, DType.I32.greatest)
 """Where points can be, since variables are of i32."""
@@ -169,7 +179,7 @@ class _Inference:
     def need(self, stage: str, number: int | None, read: Read, region: Sequence[Interval]) -> None:
         source = self.inputs.get(read.source)
         for at, each in enumerate(region):
-            if not _is_held(each):
+            if not is_held(each, DType.I32):
                 self.problem(Unbounded(stage, number, read, at))
                 return
             if source is not None and source.extents and not 0 <= each.low <= each.high < source.extents[at]:
@@ -187,18 +197,14 @@ class _Inference:
         for at, expression in enumerate(read.point):
             for node in walk(expression):
                 is_sum = isinstance(node, Binary | Unary) and node.dtype is DType.I32
-                values = interval(node, variables, self.known) if is_sum else POSITIONS
-                if values.is_bounded and not _is_held(values):
+                values = whole(linear(node), variables, self.known) if is_sum else POSITIONS
+                if values.is_bounded and not is_held(values, DType.I32):
                     self.problem(Overflowing(stage, number, read, at))
                     return
 
     def problem(self, found: Problem) -> None:
         if found not in self.problems:
             self.problems.append(found)
-
-
-def _is_held(values: Interval) -> bool:
-    return POSITIONS.low <= values.low <= values.high <= POSITIONS.high
 
 
 def _target(stage: Stage, update: Update) -> Read:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.algorithm import Compare, Expression, Select
+from spacedsl.kernels.pipeline.algorithm import Compare, Constant, Expression, Select
 from spacedsl.kernels.pipeline.syntax import Reducer
 from spacedsl.kernels.pipeline.typing import (
     ARGUMENTS,
@@ -21,7 +21,9 @@ from spacedsl.kernels.pipeline.typing import (
     TypeMismatchError,
     binary,
     cast_to,
+    common,
     matched,
+    nearest,
     select,
     truth,
     typed,
@@ -64,8 +66,15 @@ def saturated(dtype: DType, value: Operand) -> Expression:
     low, high = dtype.least, dtype.greatest
     if given.dtype.is_integer:
         low, high = max(low, given.dtype.least), min(high, given.dtype.greatest)
-    if (low, high) == (given.dtype.least, given.dtype.greatest) and given.dtype.is_integer:
-        return cast_to(dtype, given)
+        if (low, high) == (given.dtype.least, given.dtype.greatest):
+            return cast_to(dtype, given)
+    elif given.dtype.is_float:
+        given = cast_to(common(given.dtype, DType.F32), given)
+        if nearest(high, given.dtype) > high:
+            # No float is the greatest value: the next one is beyond it.
+            beyond = Compare(">=", given, typed(high, given.dtype))
+            below = cast_to(dtype, typed(binary("max", given, low)))
+            return Select(beyond, Constant(high, dtype), below)
     return cast_to(dtype, typed(clamp(given, low, high)))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMBER_TYPE
-from spacedsl.kernels.pipeline.affine import Extreme, Linear, Opaque, Quotient, Remainder, linear
+from spacedsl.kernels.pipeline.affine import Extreme, Linear, Opaque, Quotient, Remainder, is_atom, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
     Binary,
@@ -29,6 +29,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Unary,
     Undefined,
     Variable,
+    walk,
 )
 
 
@@ -66,25 +67,55 @@ def of_type(dtype: DType) -> Interval:
     return Interval(dtype.least, dtype.greatest)
 
 
+def is_held(values: Interval, dtype: DType) -> bool:
+    """Whether a type of integers has all of these."""
+    return dtype.least <= values.low and values.high <= dtype.greatest
+
+
 def interval(node: Expression, variables: Variables, known: Known) -> Interval:
     """Of an expression of any type."""
-    if node.dtype is DType.I32 and not isinstance(node, Read | Cast | Select | Apply | Scalar | Undefined):
-        return position(linear(node), variables, known)
+    is_position = node.dtype is DType.I32 and not isinstance(node, _NO_SUMS)
+    if is_position and _divides_whole_numbers(node, variables, known):
+        return _position(linear(node), variables, known)
     found = _interval(node, variables, known)
-    if not node.dtype.is_float and not (
-        found.low >= of_type(node.dtype).low and found.high <= of_type(node.dtype).high
-    ):
-        return of_type(node.dtype)  # it may have wrapped around
-    return found
+    if node.dtype.is_float or is_held(found, node.dtype) or not _is_arithmetic(node):
+        return found
+    return of_type(node.dtype)  # it may have wrapped around
 
 
-def position(form: Linear, variables: Variables, known: Known) -> Interval:
+_NO_SUMS = Read | Cast | Select | Apply | Scalar | Undefined
+
+
+def _is_arithmetic(node: Expression) -> bool:
+    """Whether its type may be too narrow for what it makes of values that theirs hold."""
+    is_sum = isinstance(node, Binary) and node.operator in ("+", "-", "*", "<<")
+    return is_sum or (isinstance(node, Unary) and node.operator == "-")
+
+
+def _divides_whole_numbers(node: Expression, variables: Variables, known: Known) -> bool:
+    """Whether nothing has wrapped around before it is divided: multiples of the divisor come out of a sum."""
+    dividends = (
+        linear(part.left)
+        for part in walk(node)
+        if isinstance(part, Binary) and part.operator in ("/", "%") and part.dtype is DType.I32
+    )
+    return all(is_atom(d) or is_held(whole(d, variables, known), DType.I32) for d in dividends)
+
+
+def whole(form: Linear, variables: Variables, known: Known) -> Interval:
+    """Of a position as a whole number, whether or not 32 bits hold it."""
     low = high = float(form.constant)
     for atom, number in form.terms:
         each = _atom(atom, variables, known)
         ends = (number * each.low, number * each.high)
         low, high = low + min(ends), high + max(ends)
     return Interval(_whole(low), _whole(high))
+
+
+def _position(form: Linear, variables: Variables, known: Known) -> Interval:
+    """Of a position, which wraps around where 32 bits do not hold it."""
+    found = whole(form, variables, known)
+    return found if is_atom(form) or is_held(found, DType.I32) else UNKNOWN
 
 
 def _whole(value: float) -> float:
@@ -98,22 +129,23 @@ def _atom(
         case Variable(name):
             return variables.get(name, UNKNOWN)
         case Quotient(dividend, divisor):
-            inner = position(dividend, variables, known)
+            inner = _position(dividend, variables, known)
             return Interval(_floor(inner.low, divisor), _floor(inner.high, divisor))
         case Remainder(dividend, divisor):
-            inner = position(dividend, variables, known)
+            inner = _position(dividend, variables, known)
             if inner.is_bounded and inner.low // divisor == inner.high // divisor:
                 return Interval(inner.low % divisor, inner.high % divisor)
             return Interval(0, divisor - 1)
         case Extreme(operator, left, right):
-            a, b = position(left, variables, known), position(right, variables, known)
+            a, b = _position(left, variables, known), _position(right, variables, known)
             # One of two is at most half of their sum, and one at least.
-            half = position(left + right, variables, known)
+            half = whole(left + right, variables, known)
             if operator == "min":
                 return Interval(min(a.low, b.low), min(a.high, b.high, _floor(half.high, 2)))
             return Interval(max(a.low, b.low, -_floor(-half.low, 2)), max(a.high, b.high))
         case Opaque(expression):
-            return _interval(expression, variables, known)
+            found = _interval(expression, variables, known)
+            return found if is_held(found, DType.I32) or not _is_arithmetic(expression) else UNKNOWN
 
 
 def _floor(value: float, divisor: int) -> float:
@@ -153,9 +185,8 @@ def _cast(dtype: DType, given: DType, inner: Interval) -> Interval:
         return _rounded(inner, dtype) if given is not dtype else inner
     if dtype is DType.BOOL:
         return Interval(0, 1)
-    whole = Interval(*(math.trunc(end) if math.isfinite(end) else end for end in (inner.low, inner.high)))
-    is_held = dtype.least <= whole.low and whole.high <= dtype.greatest
-    return whole if is_held else of_type(dtype)
+    truncated = Interval(*(math.trunc(end) if math.isfinite(end) else end for end in (inner.low, inner.high)))
+    return truncated if is_held(truncated, dtype) else of_type(dtype)
 
 
 def _binary(operator: str, a: Interval, b: Interval, dtype: DType) -> Interval:

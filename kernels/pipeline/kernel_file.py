@@ -280,7 +280,7 @@ def _stands_in(entry: PipelineEntry, name: str) -> bool:
         *(extent for given in entry.inputs.values() for extent in given.extents or ()),
         *(extent for box in entry.outputs.values() for extent in box.values()),
     )
-    return any(re.search(rf"\b{name}\b", str(text)) for text in (entry.stages, *extents))
+    return any(re.search(rf"\b{re.escape(name)}\b", str(text)) for text in (entry.stages, *extents))
 
 
 def _part(text: PlacedText, start: int, end: int) -> PlacedText:

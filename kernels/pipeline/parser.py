@@ -168,7 +168,9 @@ class _Builder(Transformer[Token, Any]):
 
     @v_args(meta=True)
     def element(self, meta: Any, parts: list[Any]) -> Call:
-        return Call(self._name(parts[0]), parts[1], int(parts[2]), self._span(meta))
+        # No stage has as many values.
+        element = int(parts[2]) if len(parts[2]) <= _DIGITS else 10**_DIGITS
+        return Call(self._name(parts[0]), parts[1], element, self._span(meta))
 
     @v_args(meta=True)
     def compare(self, meta: Any, parts: list[Any]) -> Infix:

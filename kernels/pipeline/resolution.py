@@ -235,7 +235,7 @@ class _Resolver:
     def number(self, node: Node) -> int:
         """A whole number that is known now."""
         value = self.value(node, _Scope(("", None), (), ""))
-        if not isinstance(value, int):
+        if not isinstance(value, int) or isinstance(value, bool):
             message = "the ends of a range are whole numbers, and arithmetic with sizes"
             raise self.error("KF063", message, node.span)
         return value

@@ -54,7 +54,6 @@ _LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">="), ("|",), ("^",),
            ("+", "-"), ("*", "/", "%"))  # fmt: skip
 _BINDS: Mapping[str, int] = {operator: level for level, row in enumerate(_LEVELS) for operator in row}
 """How tightly each operator holds its operands, as in the grammar."""
-_COMPARISON = _BINDS["=="]
 _PREFIX = len(_LEVELS)
 _ATOM = _PREFIX + 1
 

@@ -56,6 +56,9 @@ ARGUMENTS: Mapping[str, int] = MappingProxyType(
 )
 """How many each function takes."""
 
+_LARGEST = 1 << 64
+"""What arithmetic with numbers comes to; types hold less."""
+
 _COMPARATORS = frozenset(get_args(Comparator))
 _BITS = frozenset("&|^") | {"<<", ">>"}
 
@@ -72,7 +75,7 @@ def typed(operand: Operand, wanted: DType | None = None) -> Expression:
         return Constant(nearest(operand, wanted), wanted)
     if isinstance(operand, float) or not wanted.least <= operand <= wanted.greatest:
         raise TypeMismatchError(f"{operand} is no {wanted.label}")
-    return Constant(operand, wanted)
+    return Constant(bool(operand) if wanted is DType.BOOL else operand, wanted)
 
 
 def cast_to(dtype: DType, operand: Operand) -> Expression:
@@ -80,9 +83,11 @@ def cast_to(dtype: DType, operand: Operand) -> Expression:
     if isinstance(operand, bool | int | float):
         if dtype.is_float:
             return Constant(nearest(operand, dtype), dtype)
+        if dtype is DType.BOOL:
+            return Constant(bool(operand), dtype)
         if isinstance(operand, float) and not math.isfinite(operand):
             raise TypeMismatchError(f"{operand} is no {dtype.label}")
-        return Constant(wrapped(int(operand), dtype), dtype)
+        return Constant(dtype.wrapped(int(operand)), dtype)
     return operand if operand.dtype is dtype else Cast(dtype, operand)
 
 
@@ -97,13 +102,6 @@ def nearest(value: Number, dtype: DType) -> float:
     if math.isnan(number) or math.isfinite(number) != math.isfinite(exact):
         raise TypeMismatchError(f"this number is no {dtype.label}")
     return number
-
-
-def wrapped(value: int, dtype: DType) -> int | bool:
-    """What is left of an integer in a type that may be too narrow for it."""
-    if dtype is DType.BOOL:
-        return value != 0
-    return (value - dtype.least) % (1 << 8 * dtype.nbytes) + dtype.least
 
 
 def common(left: DType, right: DType) -> DType:
@@ -123,6 +121,7 @@ def common(left: DType, right: DType) -> DType:
 
 def matched(operands: Sequence[Operand]) -> tuple[Expression, ...]:
     """All in one type. Numbers take the type of the others; a fraction makes integers an f32."""
+    operands = [typed(o) if isinstance(o, bool) else o for o in operands]
     types = [o.dtype for o in operands if not isinstance(o, int | float)]
     if not types:
         wanted = DType.F32 if any(isinstance(o, float) for o in operands) else DType.I32
@@ -148,11 +147,16 @@ def binary(operator: str, left: Operand, right: Operand) -> Operand:
     """Two operands with an operator, a comparator, or `min` or `max` between them; numbers give a number."""
     if operator in ("&&", "||"):
         return Binary(cast("Operator", operator), truth(left), truth(right))
+    left, right = (typed(o) if isinstance(o, bool) else o for o in (left, right))
     if isinstance(left, int | float) and isinstance(right, int | float):
         try:
             number = _number(operator, left, right)
         except OverflowError:
-            raise TypeMismatchError("this number is too large") from None
+            number = math.inf
+        if isinstance(number, int) and abs(number) > _LARGEST:
+            number = math.inf
+        if number is not None and math.isinf(number) and not {left, right} & {math.inf, -math.inf}:
+            raise TypeMismatchError("this number is too large")
         if number is not None:
             return number
     a, b = matched((left, right))
@@ -160,6 +164,9 @@ def binary(operator: str, left: Operand, right: Operand) -> Operand:
         if a.dtype is DType.BOOL and operator not in ("==", "!="):
             raise TypeMismatchError(f"conditions are not ordered: `{operator}`")
         return Compare(cast("Comparator", operator), a, b)
+    if operator == "%" and a.dtype.is_float:
+        hint = "the rest of a division of floats is `a - b * floor(a / b)`"
+        raise TypeMismatchError(f"`%` is for integers, not for {a.dtype.label}", hint)
     if operator in _BITS and a.dtype.is_float:
         raise TypeMismatchError(f"`{operator}` is for integers, not for {a.dtype.label}")
     if a.dtype is DType.BOOL and operator not in ("&", "|", "^"):
@@ -219,10 +226,9 @@ def _number(operator: str, left: Number, right: Number) -> Number | None:
             return left - right
         case "*":
             return left * right
-        case "min":
-            return min(left, right)
-        case "max":
-            return max(left, right)
+        case "min" | "max":
+            found = min(left, right) if operator == "min" else max(left, right)
+            return float(found) if isinstance(left, float) or isinstance(right, float) else found
         case "/" if right != 0:
             is_whole = isinstance(left, int) and isinstance(right, int)
             return left // right if is_whole else left / right

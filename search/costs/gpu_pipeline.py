@@ -86,14 +86,8 @@ class _GpuEstimate(Estimate):
         work = _Work()
         for step in steps:
             self.add(step, blocks, work)
-        per_sm = min(
-            device.blocks_per_sm,
-            device.threads_per_sm // (warps * device.warp),
-            device.registers_per_sm // (warps * device.warp * REGISTERS),
-        )
         shared = sum(self.stored(s.stage.name) for s in steps if s.is_last and self.is_shared(s))
-        if shared:
-            per_sm = min(per_sm, int(device.shared_bytes_per_sm // (shared + 1024)))
+        per_sm = device.rooms(warps * device.warp, REGISTERS, shared)
         resident = max(1, min(per_sm, -(-blocks // device.sms)))
         waves = -(-blocks // (device.sms * resident))
         # What the fullest SM does, of as much as all of them could.

@@ -16,7 +16,7 @@ from spacedsl.api.characterizing import GpuCharacterization, characterize_gpu
 from spacedsl.api.explaining import Answer, explain
 from spacedsl.api.exploration import explore, resume
 from spacedsl.api.importing import Imported, import_results
-from spacedsl.api.measuring import NoGpuError, check_gpu, measure
+from spacedsl.api.measuring import BrokenOffError, NoGpuError, check_gpu, check_gpu_of, measure
 from spacedsl.api.problem import (
     Activity,
     ChangedError,
@@ -51,14 +51,14 @@ from spacedsl.search.store import DamagedError, StoreError
 from spacedsl.search.tree import ReplayError
 
 __all__ = [
-    "Activity", "Answer", "Batch", "Best", "ChangedError", "Characterization", "DamagedError", "Defect",
-    "EmptySpaceError", "EnvironmentLack", "GpuCharacterization", "Imported", "NoGpuError",
-    "NothingToMeasureError", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
-    "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
-    "UnverifiedError", "Waiting", "Warned", "batch", "characterize", "characterize_gpu", "check_gpu",
-    "device_files", "emit", "emit_halide", "emit_launcher", "explain", "explore",
-    "import_results", "load", "load_any_device", "load_device", "load_kernel", "load_space", "local_device",
-    "measure", "pose_unmeasured", "replay", "resume", "solve", "write_description",
+    "Activity", "Answer", "Batch", "Best", "BrokenOffError", "ChangedError", "Characterization",
+    "DamagedError", "Defect", "EmptySpaceError", "EnvironmentLack", "GpuCharacterization", "Imported",
+    "NoGpuError", "NothingToMeasureError", "Planned", "Preparing", "Replay", "ReplayError", "Result",
+    "SizeOverrideError", "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError",
+    "Unmeasured", "UnverifiedError", "Waiting", "Warned", "batch", "characterize", "characterize_gpu",
+    "check_gpu", "check_gpu_of", "device_files", "emit", "emit_halide", "emit_launcher", "explain",
+    "explore", "import_results", "load", "load_any_device", "load_device", "load_kernel", "load_space",
+    "local_device", "measure", "pose_unmeasured", "replay", "resume", "solve", "write_description",
 ]  # fmt: skip
 
 

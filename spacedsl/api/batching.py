@@ -21,6 +21,7 @@ from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.memory import check_memory
+from spacedsl.codegen.tree.errors import LoweringError, VerificationError
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel
@@ -159,5 +160,10 @@ def _of_record(path: Path) -> Found:
 
 
 def _batched(problem: Problem, candidate: Candidate, predicted_ns: float, bound_ns: float) -> Batched:
-    program = verify(generation(problem.kernel).lower_grids(problem.kernel, candidate))
+    try:
+        program = verify(generation(problem.kernel).lower_grids(problem.kernel, candidate))
+    except (LoweringError, VerificationError) as error:
+        raise ChangedError(
+            f"the code generator has changed: of a recorded implementation it makes no code now: {error}"
+        ) from None
     return Batched(program, predicted_ns, bound_ns, candidate.decisions())

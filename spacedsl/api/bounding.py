@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from spacedsl.api.problem import EmptySpaceError, Problem, UnknownNameError
 from spacedsl.api.targets import target_of
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.decision import Decision
+from spacedsl.engine.decision import Decision, UnknownDecisionError
 from spacedsl.search.bounds.protocol import Bound, BoundTerm
-from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.run import ContradictionError, decided
 
 
 @dataclass(frozen=True, slots=True)

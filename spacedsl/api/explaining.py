@@ -20,10 +20,9 @@ from spacedsl.api.solving import Unmeasured
 from spacedsl.api.statements import Limit, Statement, parse_statement
 from spacedsl.diagnostics import Span
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.decision import Decision
+from spacedsl.engine.decision import Decision, UnknownDecisionError
 from spacedsl.engine.explanation import (
     Explanation,
-    UnknownDecisionError,
     explain_contradiction,
     explain_limit,
     explain_loss,
@@ -71,7 +70,7 @@ class Answer:
     chain: Explanation | None = None
     """None where propagation does not see it."""
     conflict: Conflict | None = None
-    """Where nothing is left; None where none was found (`why_not`), or where there are solutions."""
+    """Where nothing is left; None where none was found (`why_no_conflict`), or where there are solutions."""
     why_no_conflict: str | None = None
     givens: tuple[Given, ...] = ()
     """Of the conflict."""
@@ -89,7 +88,7 @@ def explain(
             return _emptiness(problem, taken, time_s)
         return _loss(problem, question, taken, time_s)
     except UnknownDecisionError as error:
-        raise UnknownNameError(f"this space does not offer {_spelled(error.decision)}") from None
+        raise UnknownNameError(str(error)) from None
 
 
 def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], time_s: float) -> Answer:
@@ -232,7 +231,3 @@ def _given(problem: Unmeasured, use: Use, objects: tuple[object, ...]) -> Given 
         case Counter() as choice:
             return Given(f"{use.choice}({names})", None, choice.definition)
     return None
-
-
-def _spelled(decision: Decision) -> str:
-    return f"{decision.choice}({', '.join(decision.objects)}) is {' | '.join(map(str, decision.values))}"

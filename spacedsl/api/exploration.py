@@ -344,12 +344,15 @@ def _interruptible(search: Search, on_event: Listener) -> Iterator[None]:
         yield
         return
 
+    numbers = signal.SIGINT, signal.SIGTERM
+
     def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in numbers:
+            signal.signal(each, signal.default_int_handler)
         search.interrupt()
         on_event(Stopping())
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:

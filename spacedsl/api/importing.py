@@ -26,9 +26,9 @@ from spacedsl.codegen.cuda.batches.results import (
     read_results,
 )
 from spacedsl.diagnostics import Source, counted
+from spacedsl.kernels.backbones import check_measurable
 from spacedsl.kernels.evaluation import Failure, Timing
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import check_kernel
 from spacedsl.search.events import Failed, FailureCount
 from spacedsl.search.measurements import Measurement
 from spacedsl.search.state import KEPT_DEFECTS, is_violation
@@ -92,14 +92,19 @@ def import_results(path: Path, on_event: Listener = lambda event: None) -> tuple
     return imported
 
 
-def _check_device(store: Store, device: MeasuredDevice, on_event: Listener) -> None:
-    run = store.folder.name
-    others = {m.device for m in store.measurements()} - {device.name}
+def check_same_device(store: Store, name: str) -> None:
+    """Raises `ChangedError` where a run has been measured on another device than that of this name."""
+    others = {m.device for m in store.measurements()} - {name}
     if others:
         raise ChangedError(
-            f"{run} was measured on {min(others)}, and this is {device.name}: times of different machines "
-            "say nothing about each other"
+            f"{store.folder.name} was measured on {min(others)}, and this is {name}: times of different "
+            "machines say nothing about each other"
         )
+
+
+def _check_device(store: Store, device: MeasuredDevice, on_event: Listener) -> None:
+    check_same_device(store, device.name)
+    run = store.folder.name
     described = TARGETS["cuda"].recorded_device(store.about().device)
     assert isinstance(described, GpuDevice)
     if described.sms != device.sms:
@@ -116,7 +121,7 @@ def _import(results: BatchResults, problem: ProblemResults, run: Path, on_event:
         about = store.about()
         source = Source(about.kernel_path, about.kernel_text)
         target = TARGETS[about.target]
-        kernel = check_kernel(source, Path(about.kernel_path), about.sizes, target.kind)
+        kernel = check_measurable(source, Path(about.kernel_path), about.sizes, target.kind)
         files = RunFiles(store.folder, about, kernel, target.suffix)
         of_run = store.digests()
         measured = [m for m in problem.measured if m.entry.digest in of_run]

@@ -10,11 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spacedsl.api.batching import DEFAULT_TOP, batch
-from spacedsl.api.importing import Imported, import_results
-from spacedsl.api.problem import Listener, Preparing
+from spacedsl.api.batching import DEFAULT_TOP, NothingToMeasureError, batch
+from spacedsl.api.importing import Imported, check_same_device, import_results
+from spacedsl.api.problem import Listener, Preparing, UnknownNameError
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.batches.driver import DeviceError, Gpu
+from spacedsl.codegen.cuda.batches.folders import RESULTS
 from spacedsl.codegen.cuda.batches.writing import RUNNER
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.diagnostics import counted
@@ -24,6 +25,15 @@ from spacedsl.search.store import Store
 
 class NoGpuError(EnvironmentLack):
     """This machine has no GPU that the code is for."""
+
+
+class BrokenOffError(EnvironmentLack):
+    """The GPU cannot be used, or no longer; what it has measured before is taken back."""
+
+    def __init__(self, message: str, imported: Imported | None) -> None:
+        super().__init__(message)
+        self.imported = imported
+        """None where nothing had been measured."""
 
 
 PYTHON = (sys.executable,)
@@ -54,6 +64,22 @@ def check_gpu(name: str | None) -> None:
     _gpu_for(device)
 
 
+def check_gpu_of(run: Path) -> str:
+    """The name of the GPU of this machine that a run is for.
+
+    Raises `NoGpuError` where there is none, `ChangedError` where another one has measured the run before,
+    `StoreError`, `UnknownNameError` for a run for a CPU.
+    """
+    with Store.open(run, read_only=True) as store:
+        about = store.about()
+        device = TARGETS[about.target].recorded_device(about.device)
+        if not isinstance(device, GpuDevice):
+            raise UnknownNameError(f"{run}: a run for a CPU, whose times are measured already")
+        name = _gpu_for(device)
+        check_same_device(store, name)
+    return name
+
+
 def measure(
     run: Path | str,
     *,
@@ -65,18 +91,33 @@ def measure(
     of those that have not been measured before; after `seconds`, no further one is begun. The fastest becomes
     the best of the run.
 
-    Raises `NoGpuError` where there is no GPU that its code runs on, `EnvironmentLack` where that cannot be
-    used, else what `batch` and `import_results` do.
+    Raises what `check_gpu_of`, `batch` and `import_results` do, and `BrokenOffError` where the GPU cannot be
+    used to the end. What was measured before a `KeyboardInterrupt` is taken back, too.
     """
     run = Path(run).resolve()
-    with Store.open(run, read_only=True) as store:
-        about = store.about()
-    device = TARGETS[about.target].recorded_device(about.device)
-    if isinstance(device, GpuDevice):
-        on_event(Preparing(f"measuring on {_gpu_for(device)}"))
+    on_event(Preparing(f"measuring on {check_gpu_of(run)}"))
     folder = _new_folder(run / BATCHES)
     written = batch([run], folder, top=top, has_cases=False, on_event=on_event)
-    _run(folder, written.implementations, seconds, on_event)
+    if not written.implementations:
+        raise NothingToMeasureError(f"{run}: the compiler makes code of none that is left")
+    try:
+        _run(folder, written.implementations, seconds, on_event)
+    except EnvironmentLack as error:
+        raise BrokenOffError(str(error), _taken_back(folder, on_event)) from None
+    except KeyboardInterrupt as error:
+        if (imported := _taken_back(folder, on_event)) is not None:
+            error.add_note(f"what was measured is kept: {counted(imported.measured, 'implementation')}")
+        raise
+    imported = _taken_back(folder, on_event)
+    assert imported is not None, "a batch that was run to its end has results"
+    return imported
+
+
+def _taken_back(folder: Path, on_event: Listener) -> Imported | None:
+    """None where not even the device has a line."""
+    results = folder / RESULTS
+    if not results.is_file() or "\n" not in results.read_text(encoding="utf-8"):
+        return None
     (imported,) = import_results(folder, on_event)
     return imported
 

@@ -33,13 +33,14 @@ from spacedsl.codegen.tree.verify import verify
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import UnknownDecisionError
 from spacedsl.kernels.backbones import check_measurable
 from spacedsl.kernels.device import CpuDevice, Device
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
-from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.run import ContradictionError, decided
 
 
 @dataclass(frozen=True, slots=True, eq=False)

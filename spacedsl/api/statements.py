@@ -16,6 +16,7 @@ from spacedsl.api.problem import UnknownNameError, unknown
 from spacedsl.engine.claims import UNBOUNDED, Claim
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance
+from spacedsl.kernels.sizes import whole_number
 from spacedsl.language.space import Counter, EnumChoice, Quantity
 
 _STATEMENT = re.compile(
@@ -158,6 +159,7 @@ def _position(name: str, value: str, order: tuple[str, ...]) -> int:
 
 
 def _number(text: str, statement: str) -> int:
-    if not re.fullmatch(r"-?\d[\d_]*", text):
+    number = whole_number(text)
+    if number is None:
         raise UnknownNameError(f"`{statement}`: {text} is no integer")
-    return int(text)
+    return number

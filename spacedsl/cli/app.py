@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -105,4 +106,7 @@ def main() -> None:
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the terminal's encoding lacks, and names of files that are no text, are shown as numbers.
+        sys.stdout.reconfigure(errors="backslashreplace")
     app()

@@ -124,7 +124,12 @@ def measure(
     if not holds_run(run):
         no_other(run)
     seconds = None if time is None else parse_duration(time)
-    imported = api.measure(run, top=top, seconds=seconds, on_event=lambda event: say(console, event))
+    try:
+        imported = api.measure(run, top=top, seconds=seconds, on_event=lambda event: say(console, event))
+    except api.BrokenOffError as error:
+        if error.imported is not None:
+            _finish(console, [error.imported], json=json)
+        raise
     return _finish(console, [imported], json=json)
 
 

@@ -49,7 +49,7 @@ class Console:
                     """How a command ends is not for a library to say."""
                     raise BrokenPipeError
 
-            self._err = Stderr(stderr=True, highlight=False, soft_wrap=True)
+            self._err = Stderr(stderr=True, highlight=False, soft_wrap=True, emoji=False)
         return self._err
 
     @property

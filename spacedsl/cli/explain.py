@@ -139,7 +139,9 @@ def text(answer: Answer) -> str:
         return f"{answer.claim}, whatever is decided: no line is needed for that\n"
     stream = io.StringIO()
     # Lines of a space are shown whole: a terminal may wrap them.
-    rich = RichConsole(file=stream, width=10_000, color_system=None, highlight=False, markup=False)
+    rich = RichConsole(
+        file=stream, width=10_000, color_system=None, highlight=False, markup=False, emoji=False
+    )
     for tree in _trees(answer):
         rich.print(tree)
     lines = (line.rstrip() for line in stream.getvalue().splitlines())

@@ -208,9 +208,13 @@ def resume(
     """
     from spacedsl import api
     from spacedsl.cli.live import watch
+    from spacedsl.search.store import target_of
 
     console = Console.of(verbose=verbose, quiet=quiet)
     _no_record(run)
+    if measure:
+        _check_measure(measure, target_of(run))
+        api.check_gpu_of(run)
     time_s = None if time is None else parse_duration(time)
     with watch(console) as on_event:
         result = api.resume(run, time=time_s, evaluations=evaluations, on_event=on_event)
@@ -235,9 +239,24 @@ def _no_record(run: Path) -> None:
 def _finish(console: Console, result: Result, measure: bool | None, *, json: bool) -> ExitCode:
     from spacedsl.api import Stop
 
-    imported = _measured(console, result, measure)
+    try:
+        imported = _measured(console, result, measure)
+    except BaseException:
+        # What the search has found is said, whatever becomes of the measuring.
+        _say(console, result, None, json=json)
+        raise
     if imported is not None:
         result = replace(result, best=imported.best)
+    _say(console, result, imported, json=json)
+    if result.stop is Stop.INTERRUPTED:
+        console.say(f"interrupted; everything is saved, go on with: {command('resume', result.run)}")
+        return ExitCode.INTERRUPTED
+    if result.best is None:
+        return ExitCode.NO_CANDIDATE
+    return ExitCode.OK
+
+
+def _say(console: Console, result: Result, imported: Imported | None, *, json: bool) -> None:
     if json:
         measured = {} if imported is None else {"measured": measured_document(imported)}
         console.document({**summary.document(result), **measured})
@@ -245,12 +264,6 @@ def _finish(console: Console, result: Result, measure: bool | None, *, json: boo
         console.data(summary.text(result))
         if imported is not None:
             console.data("\n".join(["", measured_where(imported), *measured_lines(imported)]))
-    if result.stop is Stop.INTERRUPTED:
-        console.say(f"interrupted; everything is saved, go on with: {command('resume', result.run)}")
-        return ExitCode.INTERRUPTED
-    if result.best is None:
-        return ExitCode.NO_CANDIDATE
-    return ExitCode.OK
 
 
 def _measured(console: Console, result: Result, is_wanted: bool | None) -> Imported | None:
@@ -267,11 +280,15 @@ def _measured(console: Console, result: Result, is_wanted: bool | None) -> Impor
     except api.NothingToMeasureError as error:
         console.say(str(error))
     except api.EnvironmentLack as error:
-        if is_wanted:
-            error.add_note(f"all else is done and saved; later: {command('measure', result.run)}")
+        imported = error.imported if isinstance(error, api.BrokenOffError) else None
+        again = command("measure", result.run)
+        if is_wanted and imported is None:
+            error.add_note(f"all else is done and saved; later: {again}")
             raise
         if not isinstance(error, api.NoGpuError):
-            console.warn(f"nothing was measured, `{command('measure', result.run)}` tries it again: {error}")
+            what = "nothing" if imported is None else "not all"
+            console.warn(f"{what} was measured, `{again}` goes on: {error}")
+        return imported
     return None
 
 

@@ -140,7 +140,12 @@ def _internal(error: BaseException) -> Fault:
     hint = trace
     try:
         with tempfile.NamedTemporaryFile(
-            "w", prefix="spacedsl-bug-", suffix=".txt", delete=False, encoding="utf-8"
+            "w",
+            prefix="spacedsl-bug-",
+            suffix=".txt",
+            delete=False,
+            encoding="utf-8",
+            errors="backslashreplace",
         ) as file:
             file.write(f"{' '.join(sys.argv)}\nPython {sys.version}\n\n{trace}")
         hint = f"the trace lies in {file.name}: please report it with the files that you used"

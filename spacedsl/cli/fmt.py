@@ -43,18 +43,19 @@ def fmt(
         try:
             source = _read(file)
             formatted = format_source(source)
+            before = _encoded(source.text) if file == STDIN else file.read_bytes()
+            is_changed = _encoded(formatted) != before
+            if is_changed and file != STDIN and not (check or diff):
+                _replace(file, formatted)
         except (OSError, DiagnosticError, CommandError) as error:
             fault = explain(error)
             console.fault(fault)
             code = max(code, fault.code)
             continue
-        is_changed = _encoded(formatted) != (_encoded(source.text) if file == STDIN else file.read_bytes())
         if diff:
             console.data(_difference(source, formatted)) if is_changed else None
         elif file == STDIN and not check:
             sys.stdout.write(formatted)
-        elif is_changed and not check:
-            _replace(file, formatted)
         if is_changed and (check or diff):
             code = max(code, ExitCode.CONTENT)
             console.say(f"{source.name}: would be laid out anew")

@@ -22,9 +22,17 @@ from spacedsl.commands import command
 
 def a_space(file: Path | None) -> Path | None:
     """The path of a space, as a callback of typer: a kernel file in its place is a usage error."""
-    if file is not None and file.suffix in {".yaml", ".yml"} and file.is_file():
+    if file is not None and file.suffix in {".yaml", ".yml"} and _exists(file):
         raise typer.BadParameter(f"{file}: not a .space file")
     return file
+
+
+def _exists(file: Path) -> bool:
+    """Whatever makes its path one that cannot even be looked at is wrong usage."""
+    try:
+        return file.exists()
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}") from None
 
 
 AnyKernel = Annotated[
@@ -58,7 +66,7 @@ def a_device(file: Path | None) -> Path | None:
     from spacedsl.kernels.device import gpus
     from spacedsl.kernels.validation import closest
 
-    if file is None or file.exists() or file.suffix in {".yaml", ".yml"}:
+    if file is None or file.suffix in {".yaml", ".yml"} or _exists(file):
         return file
     known = gpus()
     if str(file) not in known:
@@ -138,14 +146,18 @@ def parse_duration(text: str) -> float:
 
 def parse_sizes(items: Iterable[str]) -> dict[str, int]:
     """The sizes of `m=97` or `m=97,n=61`. Whether the kernel has them is for its loader to say."""
+    from spacedsl.kernels.sizes import whole_number
+
     sizes: dict[str, int] = {}
     for item in (part for text in items for part in text.split(",")):
-        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*([+-]?\d[\d_]*)\s*", item)
-        if match is None:
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*([+-]?\d\w*)\s*", item)
+        number = None if match is None else whole_number(match[2])
+        if match is None or number is None:
+            shown = item if len(item) < 80 else f"{item[:60]}.."
             raise CommandError(
-                f"`--size {item}` is not of the form NAME=NUMBER", hint="for example --size m=97"
+                f"`--size {shown}` is not of the form NAME=NUMBER", hint="for example --size m=97"
             )
-        name, number = match[1], int(match[2])
+        name = match[1]
         if sizes.get(name, number) != number:
             raise CommandError(f"--size gives `{name}` twice: {sizes[name]} and {number}")
         sizes[name] = number

@@ -1,6 +1,6 @@
 """The propagator IR: what the compiler makes of a space, and all that a printer needs.
 
-In: built by `lower.py`. Out: printed as Python by `python/` and, where it knows the kind, as C by `c.py`.
+In: built by `lower.py`. Out: printed as Python by `python/` and, where it knows the kind, as C by `c/`.
 A propagator has one body for one binding of its variables to objects, and wakes that say which bindings
 to run when the domain of a choice has changed. Nothing here depends on a kernel: whatever a kernel decides
 (members of sets, values of host expressions, universes of integers) is a table that an instance supplies.

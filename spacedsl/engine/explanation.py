@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from spacedsl.diagnostics import Span
 from spacedsl.engine.blame import responsible_lines
 from spacedsl.engine.claims import Claim
-from spacedsl.engine.decision import Decision
+from spacedsl.engine.decision import Decision, UnknownDecisionError
 from spacedsl.engine.derivation import (
     Derivation,
     Goal,
@@ -66,14 +66,6 @@ class Explanation:
     steps: tuple[Step, ...]
     is_contradiction: bool
     """Whether nothing is left at all after the last step."""
-
-
-class UnknownDecisionError(Exception):
-    """A choice, an object or a value that this instance does not have."""
-
-    def __init__(self, decision: Decision) -> None:
-        self.decision = decision
-        super().__init__(f"no such decision: {decision}")
 
 
 def explain_loss(instance: Instance, decisions: Sequence[Decision], lost: Decision) -> Explanation | None:

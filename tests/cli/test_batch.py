@@ -17,11 +17,13 @@ import pytest
 from spacedsl.api import batching, measuring
 from spacedsl.codegen.cuda.batches.driver import Gpu
 from spacedsl.codegen.cuda.batches.writing import Written, write_batch
+from spacedsl.codegen.lack import EnvironmentLack
 from tests.cli.conftest import ROOT, Run
 from tests.cli.running import run
 from tests.codegen.cuda.fake_gpu import environment, substitute
 
 AXPY = ROOT / "kernels" / "library" / "axpy.yaml"
+BLUR = ROOT / "kernels" / "library" / "pipelines" / "blur.yaml"
 ASKED = 4
 
 
@@ -272,6 +274,73 @@ def test_where_a_gpu_is_a_run_ends_with_what_it_measures(machine: Path, gpu: Non
     assert "all have been measured" in nothing.err
 
 
+def test_a_run_that_another_gpu_has_measured_is_not_measured(
+    machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs").code == 0
+    with closing(sqlite3.connect(the_run(tmp_path) / "run.sqlite")) as connection, connection:
+        connection.execute("UPDATE measurement SET device = 'Another GPU'")
+    monkeypatch.setattr(batching, "write_batch", None)
+    for command in ("measure", "resume"):
+        ran = run(command, the_run(tmp_path), *(["-n", 1, "--measure"] if command == "resume" else []))
+        assert ran.code == 1
+        assert "was measured on Another GPU, and this is A fake GPU" in ran.err
+    assert not (the_run(tmp_path) / "batches" / "2").exists()
+
+
+@pytest.mark.parametrize("ends", ["the GPU is lost", "interrupted"])
+def test_what_was_measured_before_it_broke_off_is_taken_back(
+    ends: str, machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search's result is said, and the next measuring goes on."""
+    run_batch = measuring._run
+
+    def broken(folder: Path, count: int, seconds: float | None, on_event: Any) -> None:
+        run_batch(folder, count, seconds, on_event)
+        results = folder / "results.jsonl"
+        results.write_text("".join(results.read_text().splitlines(keepends=True)[:2]))
+        if ends == "interrupted":
+            raise KeyboardInterrupt
+        raise EnvironmentLack("no GPU can be used here: it fell off the bus")
+
+    monkeypatch.setattr(measuring, "_run", broken)
+    ran = run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs")
+    assert "best " in ran.out
+    assert len(content(tmp_path, "measurement")) == 1
+    if ends == "interrupted":
+        assert ran.code == 130
+        assert "what was measured is kept: 1 implementation" in ran.err
+    else:
+        assert ran.code == 0
+        assert "not all was measured" in ran.err and "it fell off the bus" in ran.err
+        assert "1 of 2 measured on A fake GPU" in ran.out
+    monkeypatch.setattr(measuring, "_run", run_batch)
+    again = run("measure", the_run(tmp_path))
+    assert again.code == 0, again.err
+    assert len(content(tmp_path, "measurement")) == 2
+
+
+def test_a_gpu_that_is_lost_at_once_leaves_the_result_of_the_search(
+    machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise EnvironmentLack("no GPU can be used here: it fell off the bus")
+
+    monkeypatch.setattr(measuring, "_run", lost)
+    ran = run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs", "--measure")
+    assert ran.code == 5
+    assert "predicted: no GPU has run it" in ran.out
+    assert "all else is done and saved; later: spacedsl measure" in ran.err
+
+
+def test_pipelines_are_measured_too(machine: Path, gpu: None, tmp_path: Path) -> None:
+    flags = ("--size", "width=40", "--size", "height=30", "--target", "cuda", "--device", "h100", "-n", 1)
+    ran = run("explore", BLUR, *flags, "--runs", tmp_path / "runs")
+    assert ran.code == 0, ran.err
+    assert "measured on A fake GPU" in ran.out
+    assert json.loads((the_run(tmp_path) / "best.json").read_text())["measured_on"] == "A fake GPU"
+
+
 def test_without_a_gpu_of_that_kind_it_is_said_why_where_one_is_wanted(
     machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,10 +352,11 @@ def test_without_a_gpu_of_that_kind_it_is_said_why_where_one_is_wanted(
     assert at_once.code == 5
     assert "A fake GPU is of compute capability" in at_once.err
     assert len(list((tmp_path / "runs").iterdir())) == 1
+    before = content(tmp_path)
     wanted = run("resume", the_run(tmp_path), "-n", 1, "--measure")
     assert wanted.code == 5
     assert "A fake GPU is of compute capability" in wanted.err
-    assert "all else is done and saved; later: spacedsl measure" in wanted.err
+    assert content(tmp_path) == before
     monkeypatch.setattr(measuring, "Gpu", lambda: Gpu("libnone.so"))
     alone = run("measure", the_run(tmp_path))
     assert alone.code == 5

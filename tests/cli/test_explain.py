@@ -115,6 +115,15 @@ def test_decisions_of_the_kernel_file_and_of_a_record_count_as_made(tmp_path: Pa
     assert "decision: home(z) = MEMORY" in ran.out
 
 
+def test_the_hundredth_line_is_shown_by_its_number(tmp_path: Path) -> None:
+    lines = (PLAIN / "registers.space").read_text(encoding="utf-8").splitlines()
+    above = 99 - lines.index('require spilled() <= "$kernel.most_spilled"')
+    space = tmp_path / "registers.space"
+    space.write_text("\n".join(["// ..", *[""] * (above - 1), *lines, ""]), encoding="utf-8")
+    ran = run("explain", REGISTERS, "spilled() <= 1", "--space", space)
+    assert "registers.space:100: require spilled()" in ran.out
+
+
 def test_the_document_holds_the_chain() -> None:
     ran = run("explain", REGISTERS, "home(x) is REGISTER", "--decide", "home(y) = MEMORY", "--json")
     assert ran.code == 0
@@ -147,6 +156,10 @@ def test_the_document_holds_the_chain() -> None:
         (("--decide", "spilled() <= 1"), "spilled is a counter, which follows from decisions"),
         (("--decisions", "missing.json"), "there is no such file"),
         (("--size", "spilled=3"), "no integer parameter `spilled`"),
+        (("--size", "most_spilled=1_"), "is not of the form NAME=NUMBER"),
+        (("spilled() = 1_",), "1_ is no integer"),
+        (("--space", f"{'x' * 300}.yaml"), "File name too long"),
+        (("--device", "x" * 300), "File name too long"),
     ],
 )
 def test_wrong_questions_are_refused_in_words(arguments: tuple[str, ...], words: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from spacedsl.cli import fmt
 from spacedsl.cli.app import app
 from tests.cli.running import Ran, run
 
@@ -89,6 +91,24 @@ def test_a_file_with_errors_is_not_changed_and_the_others_are(loose: Path) -> No
     assert wrong.read_text(encoding="utf-8") == WRONG
     assert loose.read_text(encoding="utf-8") == TIDY
     assert piped(WRONG).out == ""
+
+
+def test_a_file_that_cannot_be_replaced_stops_no_other(loose: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = loose.with_name("other.space")
+    other.write_text(LOOSE, encoding="utf-8")
+    replace = fmt._replace
+
+    def refused(file: Path, text: str) -> None:
+        if file == loose:
+            raise PermissionError(errno.EACCES, "Permission denied", str(loose.parent))
+        replace(file, text)
+
+    monkeypatch.setattr(fmt, "_replace", refused)
+    ran = run("fmt", loose, other)
+    assert ran.code == 5
+    assert f"{loose.parent}: permission denied" in ran.err
+    assert loose.read_text(encoding="utf-8") == LOOSE
+    assert other.read_text(encoding="utf-8") == TIDY
 
 
 def test_what_is_no_space_file_is_a_usage_error(tmp_path: Path) -> None:

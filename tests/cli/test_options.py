@@ -29,7 +29,10 @@ def test_sizes_are_given_one_by_one_or_in_a_list() -> None:
     assert parse_sizes(["m=97", "n=61,k=1_000"]) == {"m": 97, "n": 61, "k": 1000}
 
 
-@pytest.mark.parametrize("items", [["m"], ["m="], ["=3"], ["m=x"], ["m=1.5"], ["m=1,"], ["m=1", "m=2"]])
+@pytest.mark.parametrize(
+    "items",
+    [["m"], ["m="], ["=3"], ["m=x"], ["m=1.5"], ["m=1,"], ["m=1", "m=2"], ["m=1_"], ["m=" + "1" * 5000]],
+)
 def test_sizes_of_another_form_are_refused(items: list[str]) -> None:
     with pytest.raises(CommandError):
         parse_sizes(items)

@@ -12,11 +12,10 @@ import pytest
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.claims import UNBOUNDED, Claim
-from spacedsl.engine.decision import Decision
+from spacedsl.engine.decision import Decision, UnknownDecisionError
 from spacedsl.engine.enumerate import EnumerationLimitError, enumerate_solutions
 from spacedsl.engine.explanation import (
     Explanation,
-    UnknownDecisionError,
     explain_contradiction,
     explain_limit,
     explain_loss,

@@ -269,6 +269,25 @@ def test_separate_sums_load_separately() -> None:
     assert names(check(text).backbone.loads) == ["load_A", "load_A_2", "load_B"]
 
 
+@pytest.mark.parametrize(
+    ("term", "number"),
+    [
+        ("A[i, j] * (65536 * 65536)", 0),
+        ("A[i, j] * (2147483647 + 1)", -(2**31)),
+        ("A[i, j] * (123456789 * 987654321)", -67153019),
+        ("A[i, j] * (-2147483647 - 2)", 2147483647),
+    ],
+)
+def test_numbers_of_32_bits_wrap_around(term: str, number: int) -> None:
+    """Also where floats would no longer hold the product."""
+    text = changed(
+        ("sum[p](A[i, p] * B[p, j])", f"{term} * B[i, j]"), ("[m, k]", "[m, n]"), ("[k, n]", "[m, n]")
+    )
+    kernel = check(changed(("f32", "i32"), (", k: 32", ""), text=text)).backbone
+    numbers = [o.value for i in kernel.instructions for o in i.operands if isinstance(o, Number)]
+    assert numbers == [number]
+
+
 def test_what_is_stored_and_read_again_is_ordered_through_memory() -> None:
     kernel = check(TWO_LINES).backbone
     made = by_name(kernel)

@@ -34,6 +34,19 @@ def test_every_number_of_a_gpu_has_a_source() -> None:
             assert named != [""] and sources.issuperset(named), line
 
 
+@pytest.mark.parametrize(
+    ("name", "shared_bytes", "rooms"),
+    [("rtx2080ti", 65 << 10, 0), ("rtx2080ti", 64 << 10, 1), ("rtx2080ti", 32 << 10, 2),
+     ("v100", 48 << 10, 2), ("a100", 81 << 10, 2), ("a100", 82 << 10, 1), ("h100", 0, 16),
+     ("k4000", 16 << 10, 3)],
+)  # fmt: skip
+def test_shared_memory_is_kept_back_from_compute_capability_8_on(
+    name: str, shared_bytes: int, rooms: int
+) -> None:
+    """Blocks of 128 threads with 32 registers each."""
+    assert load_gpu(DEVICES / f"{name}.yaml").rooms(128, 32, shared_bytes) == rooms
+
+
 def test_kinds_are_told_apart() -> None:
     assert isinstance(load_any_device(DEVICES / "generic-x86-64.yaml"), CpuDevice)
     assert load_any_device(DEVICES / "a100.yaml").kind == "gpu"

@@ -40,6 +40,10 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a list": ("- a\n", [("KF003", 1, 1, "expected a mapping")]),
     "a word": ("hello", [("KF003", 1, 1, "expected a mapping")]),
     "an alias of itself": ("kernel: &a [*a]\n", [("KF003", 1, 9, "refers to itself")]),
+    "deep nesting by an alias": (
+        f"a: &a {'[' * 300}{']' * 300}\nb: {'[' * 300}*a{']' * 300}\n",
+        [("KF003", 1, 1, "nested too deeply")],
+    ),
     "deep nesting": ("a: " + "[" * 2000, [("KF003", 1, 1, "nested too deeply")]),
     "a key that is no name": (changed(("sizes: {", "sizes: {1: 3, ")), [("KF003", 3, 9, "must be a name")]),
     "a tag": (changed((": matmul", ": !mine matmul")), [("KF003", 1, 9, "`!mine`")]),
@@ -262,6 +266,10 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a tensor never read": (changed((" * B[p, j]", "")), [("KF028", 6, 3, "`B` is never read")]),
     "a parameter never used": (MATMUL + "params: {alpha: f32}\n", [("KF028", 10, 10, "never used")]),
     "a sum over nothing": (changed(("sum[p](", "sum[p, q](")), [("KF029", 9, 22, "index `q`")]),
+    "a sum over what cancels out": (
+        changed(("sum[p](A[i, p]", "sum[p, q](A[i, p + q - q]")),
+        [("KF029", 9, 22, "index `q`")],
+    ),
     "a tiling of no index": (MATMUL + "tiling: {ii: [[2]]}\n", [("KF030", 10, 10, "`ii`")]),
     "a level without factors": (MATMUL + "tiling: {i: [[]]}\n", [("KF031", 10, 14, "no factor is given")]),
     "a negative factor": (MATMUL + "tiling: {i: [[-2]]}\n", [("KF032", 10, 15, "at least 1, not -2")]),

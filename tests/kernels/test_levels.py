@@ -45,6 +45,8 @@ def implementations(
     dims = next(g for g in load.logical_dims if g.index == "i").dims
     found = Counter[tuple[int, ...]]()
     for solution in all_solutions(root, select_ordering(instance, instance.space)):
+        if solution is None:
+            continue
         sizes = [int(solution.possible("size", dim)[0]) for dim in dims]
         found[sizes[0], *(size for size in sizes[1:] if size > 1)] += 1
     return found

@@ -85,6 +85,23 @@ def test_what_was_given_up_is_tried_again_where_nothing_else_is_left() -> None:
     assert recovered > 1
 
 
+def test_what_was_given_up_and_is_wrong_is_a_defect() -> None:
+    """No time is known, and with as much time as it takes, none of four gives the right result."""
+
+    class Wrong(Slow):
+        def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
+            outcome = super().run(lowered, best_ns, limit_s)
+            return outcome if outcome.timing is None else Outcome(None, Failure.WRONG_RESULT, "y[0] is 1")
+
+    evaluator = Wrong(lambda values: 15.0 + sum(values))
+    result = searched(evaluator, Options(seconds=400.0, seed=1, batch=4), [2, 2])
+    failures = result.progress.failures
+    assert result.best is None
+    assert evaluator.given_up
+    assert {failure: each.count for failure, each in failures.items()} == {Failure.WRONG_RESULT: 4}
+    assert {defect.failure for defect in result.defects} == {Failure.WRONG_RESULT}
+
+
 def test_what_is_not_compared_gives_way_to_what_is() -> None:
     """One process has room for some of twelve; side by side, all of these are slower than they had seemed."""
 

@@ -21,7 +21,7 @@ from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.run import Options
 from spacedsl.search.state import Drawn, Evaluation, Iteration
-from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, new_folder
+from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, check_parent, new_folder
 from spacedsl.search.tree import Expansion, Step
 from tests.search.long_run import ABOUT, run
 
@@ -319,6 +319,15 @@ def test_runs_of_one_second_lie_in_folders_of_their_own(tmp_path: Path) -> None:
     now = datetime(2030, 1, 2, 3, 4, 5)
     names = [new_folder(tmp_path / "runs", "matmul", now).name for _ in range(3)]
     assert names == ["matmul-20300102-030405", "matmul-20300102-030405-2", "matmul-20300102-030405-3"]
+
+
+def test_a_link_to_what_is_not_there_holds_no_runs(tmp_path: Path) -> None:
+    link = tmp_path / "runs"
+    link.symlink_to(tmp_path / "unmounted")
+    with pytest.raises(StoreError, match=f"{link}: a link to {tmp_path}/unmounted, which is not there"):
+        check_parent(link / "mine")
+    with pytest.raises(FileExistsError):
+        new_folder(link, "matmul", datetime(2030, 1, 2, 3, 4, 5))
 
 
 def test_a_full_disk_is_said_with_the_name_of_the_file_and_what_was_committed_stays(tmp_path: Path) -> None:

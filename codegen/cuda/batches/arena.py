@@ -57,6 +57,9 @@ class Arena:
         self.sizes = {t["name"]: int(t["nbytes"]) for t in self.problem["tensors"]}
         self.addresses = {name: self._guarded(nbytes) for name, nbytes in self.sizes.items()}
         self.scratch: dict[str, tuple[int, int]] = {}
+        """Of an array that an implementation has for itself: its address, and how many bytes it has."""
+        self._rooms: dict[str, int] = {}
+        """The bytes that there are for it."""
         self.stopwatch = Stopwatch(device)
         self.clock = Clock(device)
         self.best_ns: dict[str, float] = {}
@@ -73,12 +76,13 @@ class Arena:
 
     def room(self, name: str, nbytes: int) -> int:
         """The address of an array that an implementation has for itself."""
-        address, size = self.scratch.get(name, (0, -1))
-        if size < nbytes:
+        address, _ = self.scratch.get(name, (0, 0))
+        if self._rooms.get(name, -1) < nbytes:
             if address:
                 self.device.free(address - GUARD_BYTES)
-            address, size = self._guarded(nbytes), nbytes
-            self.scratch[name] = (address, size)
+            address = self._guarded(nbytes)
+            self._rooms[name] = nbytes
+        self.scratch[name] = (address, nbytes)
         return address
 
     def enter(self, case: int) -> None:

@@ -250,6 +250,8 @@ class Stopwatch:
             time_ns, is_late = self._sample(call, calls, is_cold)
             if is_late and self.delays < MOST_DELAYS:
                 self.delays *= 2
+            elif is_late and calls > 1:
+                calls //= 2
             else:
                 samples.append(time_ns / calls)
         return samples

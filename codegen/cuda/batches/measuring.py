@@ -22,6 +22,7 @@ SLOW = 2.0
 """Of what takes so many times as long as the best, few samples are enough."""
 COPIED_BYTES = 256 << 20
 KINDS: dict[str, Any] = {
+    "f16": np.float16, "bf16": lambda value: np.uint16(np.float32(value).view(np.uint32) >> 16),
     "f32": np.float32, "f64": np.float64, "bool": np.uint8,
     "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
@@ -62,11 +63,13 @@ def limits(device: Device, stopwatch: Stopwatch, cubin: bytes) -> dict[str, floa
     ]  # fmt: skip
     found["copy_bytes_per_ns"] = 2 * COPIED_BYTES / min(_median_ns(stopwatch, each) for each in copies)
     rounds = 16
-    for name, argument, operations in (
+    probed: list[tuple[str, list[np.generic], int]] = [
         ("fma_f32", [np.float32(0.5)], 1024 * 256),
         ("fma_f64", [np.float64(0.5)], 1024 * 256),
-        ("mma_bf16", [], 64 * 4096 * 256 // 32),
-    ):
+    ]
+    if float(device.compute_capability) >= 8:
+        probed.append(("mma_bf16", [], 64 * 4096 * 256 // 32))
+    for name, argument, operations in probed:
         launches = [
             device.prepare(
                 kernel[name], per_sm * device.sms, 256, 0, [np.uint64(to), *argument, np.int32(rounds)]

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -46,9 +47,13 @@ def work(folder: Path) -> None:
     os.dup2(2, 1)
     try:
         device = device_of(HERE)
+    except DeviceError as error:
+        _say(answers, {"message": str(error), "is_no_device": True})
+        return
+    try:
         arena = Arena(device, folder)
     except (DeviceError, CasesError, MemoryError) as error:
-        _say(answers, {"message": str(error)})
+        _say(answers, {"message": str(error) or type(error).__name__})
         return
     about = {"name": device.name, "compute_capability": device.compute_capability, "driver": device.driver,
              "sms": device.sms, "clock_mhz": device.clock_mhz, "l2_bytes": device.l2_bytes}  # fmt: skip
@@ -114,7 +119,9 @@ class Worker:
 
     def close(self) -> None:
         """A worker that the driver does not let go is left alone."""
-        self.process.kill()
+        with suppress(ProcessLookupError):
+            # With what it has started: test cases may be being made.
+            os.killpg(self.process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(END_S)
 
@@ -133,6 +140,10 @@ class NoDeviceError(Exception):
     """There is no GPU that this batch is for, or it is gone."""
 
 
+class NoArenaError(Exception):
+    """There are no arrays or no test cases of a problem; of others there may be."""
+
+
 class Run:
     """One run of the whole folder."""
 
@@ -142,6 +153,8 @@ class Run:
         self.began = time.monotonic()
         self.is_known = False
         """Whether there is a line about the device."""
+        self.is_whole = True
+        """Whether all problems could be run."""
         self.worker: Worker | None = None
 
     def run(self) -> None:
@@ -151,7 +164,11 @@ class Run:
             if self.seconds is not None:
                 spent_s = time.monotonic() - self.began
                 until_s = spent_s + (self.seconds - spent_s) / (len(problems) - number)
-            self._run_problem(problem, until_s)
+            try:
+                self._run_problem(problem, until_s)
+            except NoArenaError as error:
+                print(f"{problem} cannot be run here: {error}", file=sys.stderr)
+                self.is_whole = False
             self.close()
 
     def _run_problem(self, problem: str, until_s: float | None) -> None:
@@ -174,7 +191,8 @@ class Run:
         worker = Worker(problem)
         if "device" not in worker.about:
             worker.close()
-            raise NoDeviceError(worker.about["message"])
+            is_lost = worker.about.get("is_no_device", False)
+            raise (NoDeviceError if is_lost else NoArenaError)(worker.about["message"])
         if not self.is_known:
             answer = worker.ask("limits", START_S)
             if "limits" not in answer:
@@ -216,7 +234,7 @@ def main() -> int:
             return 130
         finally:
             run.close()
-    return 0
+    return 0 if run.is_whole else 1
 
 
 if __name__ == "__main__":

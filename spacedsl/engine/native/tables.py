@@ -28,6 +28,7 @@ from spacedsl.engine.native.keys import Asked, Key
 from spacedsl.engine.native.places import Dense, Places, pairs, ranks
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.static import Statics
+from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import SetRef
 
 WORD_BITS = 64
@@ -161,7 +162,7 @@ class TableBuilder:
                 found = dict(zip(keys, values, strict=True))
                 for value in found.values():
                     if not -(2**63) <= value < 2**63:
-                        raise NativeLimitError(f"the host expression `{call.text}` gives {value}")
+                        raise NativeLimitError(f"the host expression `{call.text}` gives {describe(value)}")
                 return found
         masks = (self.masks.add(words(value, self.mask_words)) for value in values)
         return dict(zip(keys, masks, strict=True))

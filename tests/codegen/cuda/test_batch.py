@@ -17,6 +17,7 @@ import pytest
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.cuda.batches import arena, cases, writing
 from spacedsl.codegen.cuda.batches.folders import code_path, occupied
+from spacedsl.codegen.cuda.batches.measuring import KINDS
 from spacedsl.codegen.cuda.batches.writing import (
     RUNNER,
     Batched,
@@ -28,6 +29,7 @@ from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Cubin
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.tree.verify import verify
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.cuda.fake_gpu import environment, substitute
 from tests.codegen.cuda.grids import device, random_candidates, space_of
@@ -155,6 +157,29 @@ def test_what_was_interrupted_goes_on_where_it_stood(
     digests = [line["digest"] for line in again if "digest" in line]
     assert len(digests) == len(set(digests)) == COUNT + 1
     assert (folder / "results.jsonl").read_text().startswith("\n".join(lines[:4]))
+
+
+def test_a_problem_without_room_costs_no_other(
+    written: Path, machine: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "batch"
+    shutil.copytree(written, folder)
+    substitute(folder)
+    first, *others = json.loads((folder / "batch.json").read_text())["problems"]
+    about = json.loads((folder / first / "problem.json").read_text())
+    about["tensors"][0]["nbytes"] = 1 << 62
+    (folder / first / "problem.json").write_text(json.dumps(about))
+    for _ in range(2):
+        ran = run_batch(folder, machine)
+        assert ran.code == 1
+        assert f"{first} cannot be run here: " in ran.err
+        assert {line["problem"] for line in results(folder) if "problem" in line} == {*others}
+
+
+def test_parameters_of_16_bits_are_handed_over_as_their_bits() -> None:
+    assert KINDS["f16"](0.5).tobytes() == np.float16(0.5).tobytes()
+    assert KINDS["bf16"](-2.5) == np.uint16(0xC020)
+    assert {*KINDS} == {dtype.label for dtype in DType}
 
 
 @pytest.mark.parametrize("has_driver", [True, False])

@@ -22,11 +22,21 @@ from spacedsl.codegen.tree.parts import combined_into, statements, with_blocks
 from spacedsl.codegen.tree.program import Assign, AtomicCombine, PerThread, Program, Statement, Store
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Engine, instantiate
+from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
 from spacedsl.search.costs.model import time_ns
 from tests.codegen.cuda.grids import device
-from tests.codegen.pipeline.on_gpus import built, drawn, grids_of, instance, schedule, twin_difference
+from tests.codegen.pipeline.on_gpus import (
+    built,
+    drawn,
+    grids_of,
+    instance,
+    rules,
+    schedule,
+    twin_difference,
+)
 from tests.kernels.pipeline.cases import named
 from tests.kernels.pipeline.files import pipeline
 
@@ -88,6 +98,18 @@ def test_random_schedules_share_sums_out(tmp_path: Path) -> None:
     added = [program for program in found if combined_into(program.body)]
     assert len(added) > 5
     assert len(added) < len(found)
+
+
+@pytest.mark.parametrize(("name", "ways"), [("titan", {"s.1"}), ("v100", {"s.1", "d.1"})])
+def test_numbers_of_64_bits_are_added_to_memory_where_the_device_can(name: str, ways: set[str]) -> None:
+    file = file_of("floats")
+    here = instantiate(rules(), file.backbone, load_gpu(DEVICES / f"{name}.yaml"), Engine.NATIVE)
+    root = here.root()
+    assert root is not None
+    variables = {step.name: here.variable("reduce", step) for step in file.backbone.reductions}
+    assert {
+        s for s, variable in variables.items() if "ATOMIC" in variable.values(root.mask(variable))
+    } == ways
 
 
 def test_only_sums_of_what_memory_adds_up_are_added_to_memory() -> None:

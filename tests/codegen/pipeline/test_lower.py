@@ -161,7 +161,25 @@ def test_of_points_that_read_much_a_part_of_each_row_is_written_out() -> None:
     assert [written_out(reads) for reads in (1, 8, 9, 16, 25)] == [16, 16, 8, 8, 4]
 
 
-# ---- Applications -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "f(x) = select(x * 100000000 >= 0, a(x), 5 - a(x))",
+        "f(x) = select(x * 65536 * 65536 == 0, a(x), 5)",
+        "f(x) = select(x * 100000000 / 100000000 == x, a(x), 5)",
+        "f(x) = a((b(x) * 1000000007 + x) % 60)",
+        "f(x) = a(clamp((b(x) * 1000000008 + x) / 4, 0, 59))",
+        "f(x) = a(clamp(b(x) * 65536 * 65535, 0, 59))",
+        "f(x) = a(x / 100000 / 100000) + a(-x / 100000 / 100000 + 1)",
+        "g(x) = x * 1000000007\nf(x) = a(clamp(g(x) / 3, 0, 59)) + g(x) % 7",
+    ],
+)
+def test_integers_wrap_around_wherever_they_stand(definition: str) -> None:
+    """Whole numbers that positions are reasoned about would not."""
+    inputs = "{a: {dtype: i32, extents: [60]}, b: {dtype: i32, rank: 1}}"
+    try_programs(pipeline(definition, "{f: {x: 60}}", inputs), 6, 1)
+
+
 # ---- Applications -----------------------------------------------------------------------------------------
 
 

@@ -42,8 +42,8 @@ from spacedsl.kernels.pipeline.bounds import infer
 
 _FLOATS = tuple(t for t in DType if t.is_float)
 _INTEGERS = tuple(t for t in DType if t.is_integer)
-_ARITHMETIC = ("+", "-", "*", "/", "%", "min", "max")
-_BITS = ("&", "|", "^", "<<", ">>")
+_ARITHMETIC = ("+", "-", "*", "/", "min", "max")
+_OF_INTEGERS = ("%", "&", "|", "^", "<<", ">>")
 _FUNCTIONS = tuple(name for name in get_args(Function) if name not in ("abs", "pow", "atan2"))
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -124,7 +124,7 @@ class Expressions:
         if kind == 6 and not dtype.is_signed:
             signed = DType.of(f"i{8 * dtype.nbytes}")
             return Apply("abs", (self.expression(signed, depth - 1),), dtype)
-        operators = _ARITHMETIC + (_BITS if dtype.is_integer else ())
+        operators = _ARITHMETIC + (_OF_INTEGERS if dtype.is_integer else ())
         return Binary(self.one(operators), *self.pair(dtype, depth))
 
     def truth(self, kind: int, depth: int) -> Expression:

@@ -64,6 +64,10 @@ def test_a_producer_of_neighbours_needs_one_more_point() -> None:
         ("i32(f32(bytes(x)) / 255 * 10 + 0.5)", (0, 10)),
         ("bytes(x) & 15", (0, 15)),
         ("i32(sqrt(f32(x)))", (0, 3)),
+        ("clamp(i32(table(x)) + 3, 2, 7)", (2, 7)),
+        ("clamp((i32(table(x)) + small(x)) / 2, 2, 7)", (2, 7)),
+        ("i32(u32(x) * 7 / 3)", (0, 21)),
+        ("i32((i64(x) + 3000000000) / 1000000000)", (3, 3)),
     ],
 )
 def test_what_a_position_needs(position: str, needed: tuple[int, int]) -> None:

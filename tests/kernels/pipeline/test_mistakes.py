@@ -87,6 +87,14 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a word as a range": ("f(x) = sum[inf in 0:3](x)", [("KF010", 1, 12, "word of the language")]),
     "the sign of a condition": ("f(x) = -true", [("KF064", 1, 8, "no sign")]),
     "the bits of a condition": ("f(x) = ~true", [("KF064", 1, 8, "not for bool")]),
+    "the rest of floats": ("f(x) = a(x) % 2.5", [("KF064", 1, 8, "`%` is for integers, not for f32")]),
+    "a condition as a term": ("f(x) = true + 1", [("KF064", 1, 8, "is for numbers")]),
+    "a condition as an end": ("f(x) = sum[r in 0:true](r)", [("KF063", 1, 19, "whole numbers")]),
+    "a number beyond all types": (
+        f"f(x) = 1{' << 63' * 90}", [("KF064", 1, 8, "this number is too large")]
+    ),
+    "a number beyond all floats": ("f(x) = 1e200 * 1e200", [("KF064", 1, 8, "this number is too large")]),
+    "a value far beyond those there are": ("g(x) = (1, 2)\nf(x) = g(x)." + "1" * 5000, [("KF022", 2, 8, "")]),
     "an empty range": ("f(x) = sum[r in 3:3](r)", [("KF063", 1, 12, "is empty")]),
     "an open range": ("f(x) = sum[r in 0:p](r)", [("KF063", 1, 19, "whole numbers")]),
     "a fraction as a position": ("f(x) = a(x / 2.0)", [("KF064", 1, 10, "whole number, not f32")]),
@@ -102,6 +110,21 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a range beyond 32 bits": ("f(x) = sum[r in 0:3000000000](x)", [("KF063", 1, 12, "32 bits")]),
     "a position from one beyond 32 bits": (
         "g(i) = i\nf(x) = g(clamp(x * 1000000000, 0, 5))", [("KF067", 2, 8, "do not hold what")]
+    ),
+    "a position of 32 bits without a sign, which wraps around": (
+        "f(x) = b(i32((u32(x) + 4294967290) / 1000000000))", [("KF067", 1, 8, "no end")]
+    ),
+    "a position of 64 bits that wraps around": (
+        "f(x) = b(i32((i64(x) + 9223372036854775800) / 9223372036854775800))", [("KF067", 1, 8, "no end")]
+    ),
+    "a position from a stage that wraps around": (
+        "g(x) = x * 1000000000\nf(x) = b(g(x) / 2000000000)", [("KF067", 2, 8, "no end")]
+    ),
+    "a position from a stage that wraps around in between": (
+        "g(x) = x * 1000000000 / 1000000000\nf(x) = b(g(x))", [("KF067", 2, 8, "no end")]
+    ),
+    "a position from what one end is known of": (
+        "g(x) = max(i32(a(x)), 0) + 5\nf(x) = b(min(g(x), 9))", [("KF067", 2, 8, "no end")]
     ),
     "no end of what is written": ("f(x) = 0\nf(i32(a(r))) += 1 for r in 0:9", [("KF067", 2, 1, "no end")]),
 }  # fmt: skip
@@ -152,6 +175,12 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "an unreadable end": ('outputs: {f: {x: "0:"}}', [("KF020", "")]),
     "no output": ("outputs: {}", [("KF007", "at least 1 entry")]),
     "an unknown key": ("tensors: {}", [("KF005", "unknown key `tensors`")]),
+    "a size of many digits": (f"sizes: {{n: {'1' * 5000}}}", [("KF003", "cannot be read")]),
+    "a parameter of many digits": (
+        f"params: {{p: {{dtype: f32, value: {'1' * 310}}}}}",
+        [("KF003", "cannot be read")],
+    ),
+    "a tolerance of many digits": (f"tolerance: {'1' * 310}", [("KF003", "cannot be read")]),
 }
 
 

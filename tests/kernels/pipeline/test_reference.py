@@ -93,6 +93,13 @@ def compare(file: PipelineFile, inputs: dict[str, Array]) -> None:
         ("f(x) = mux(x - 1, 5, 6, image(x, x))", "{f: {x: 6}}"),
         ("f(x) = absd(image(x, 0), image(x, 1)) + u8(absd(x, 3))", "{f: {x: 6}}"),
         ("f(x) = u8_sat(image(x, 0) * 4) + i8_sat(i32(x) * 50 - 170)", "{f: {x: 8}}"),
+        (
+            "f(x) = i32_sat((f32(image(x, 0)) - 128) * 3e8) + i32(u32_sat(f64(image(x, 1)) * 9e7))",
+            "{f: {x: 9}}",
+        ),
+        ("f(x) = i16_sat(f16(image(x, 0)) * 400) - i16_sat(bf16(image(x, 1)) * -400)", "{f: {x: 9}}"),
+        ("f(x) = u64_sat(f32(image(x, 0)) * 1e17) ^ u64(i64_sat((f64(x) - 4) * 5e18))", "{f: {x: 9}}"),
+        ("f(x) = select(bool(0.5), 1, 2) + i32(select(x > 3, true, 0)) + u8(x) * true", "{f: {x: 6}}"),
         ("f(x) = -7 / (x - 2) + -7 % (x - 2)", "{f: {x: 6}}"),
         ("f(x, y) = image(2 * x + 1, y / 2) + image(y, 3)", "{f: {x: 4, y: 6}}"),
         ("f(x, y, c) = image(y, c) + image(c, x)", "{f: {x: 2, y: 3, c: 4}}"),
