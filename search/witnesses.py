@@ -67,8 +67,8 @@ class Witnesses:
         elif now_ns:
             self._last = self._slowdown * ratio(self._usual_ns, now_ns)
             if fastest[0].comparable_ns * OUTDONE < self._fastest_ns:
-                self._choose(fastest, made, self._last)
-        elif self._choose(fastest, made, None):
+                self._choose(fastest, made)
+        elif self._choose(fastest, made):
             self._last = self._slowdown
         else:
             ended_s = self.clock()
@@ -85,20 +85,22 @@ class Witnesses:
             self._last = self._slowdown * ratio(self._usual_ns, now_ns)
         return min(before, self._last)
 
-    def _choose(
-        self, fastest: Sequence[Contender], made: Callable[[Contender], Lowered], now: float | None
-    ) -> bool:
-        """Whether there are witnesses. `now`: the slowdown at this moment; None: what they take now, beside
-        what they took, says it.
+    def _choose(self, fastest: Sequence[Contender], made: Callable[[Contender], Lowered]) -> bool:
+        """Whether there are witnesses. What those before them say of the same moment is the slowdown then; of
+        the first ones, what they take beside what they took.
         """
         programs = [made(contender) for contender in fastest]
-        usual_ns = self.evaluator.glance(programs)
-        if not usual_ns:
+        found_ns = self.evaluator.glance([*self._programs, *programs])
+        if not found_ns:
             self._programs = ()
             return False
-        known_ns = [contender.comparable_ns for contender in fastest]
+        before = len(self._programs)
+        usual_ns, known_ns = found_ns[before:], [contender.comparable_ns for contender in fastest]
+        if before:
+            self._slowdown *= ratio(self._usual_ns, found_ns[:before])
+        else:
+            self._slowdown = ratio(known_ns, usual_ns)
         self._programs, self._usual_ns, self._fastest_ns = programs, usual_ns, known_ns[0]
-        self._slowdown = ratio(known_ns, usual_ns) if now is None else now
         return True
 
 

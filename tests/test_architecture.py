@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.decision", "spacedsl.kernels.evaluation"),
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
     # What users write.
-    "spacedsl.kernels.library": ("spacedsl.pipeline",),
+    "spacedsl.kernels.library": ("spacedsl.kernels.library", "spacedsl.pipeline"),
     "spacedsl.pipeline": ("spacedsl.engine.decision", "spacedsl.kernels.pipeline.python"),
     "spacedsl.search": (*CORE, "spacedsl.processes", "spacedsl.kernels", "spacedsl.search"),
     "spacedsl.codegen": (

@@ -79,6 +79,22 @@ def test_witnesses_stay_until_they_are_clearly_outdone() -> None:
     assert watched.asked[-1] == (f"{99 / OUTDONE:g}", "100")
 
 
+def test_new_witnesses_are_looked_at_beside_those_before_them() -> None:
+    """The machine is another one at each look."""
+
+    class Changing(Watched):
+        def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
+            self.now *= 2
+            return super().glance(programs)
+
+    watched = Changing(cost, now=0.25)
+    witnesses = Witnesses(watched, watched.clock)
+    assert witnesses.slowdown(contenders(100, 110), made) == 1
+    assert witnesses.slowdown(contenders(50, 60), made) == 2
+    assert watched.asked[-1] == ("100", "110", "50", "60") and watched.now == 4
+    assert witnesses.slowdown(contenders(50, 60), made) == 8
+
+
 def test_few_implementations_say_nothing() -> None:
     watched = Watched(cost, now=3)
     assert Witnesses(watched, watched.clock).slowdown(contenders(100, 110)[1:], made) == 1
