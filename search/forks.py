@@ -64,7 +64,7 @@ class _Child:
 
     def __init__(self, work: tuple[int, Callable[[A], R], Sequence[A]]) -> None:
         self._source, sink = _FORKING.Pipe(duplex=False)
-        self._process = _FORKING.Process(target=_child, args=(sink, *work), daemon=True)
+        self._process = _FORKING.Process(target=_child, args=(os.getpid(), sink, *work), daemon=True)
         self._process.start()
         sink.close()
 
@@ -85,11 +85,13 @@ class _Child:
         self._source.close()
 
 
-def _child(sink: Connection, numbers: int, function: Callable[[A], R], arguments: Sequence[A]) -> None:
+def _child(
+    parent: int, sink: Connection, numbers: int, function: Callable[[A], R], arguments: Sequence[A]
+) -> None:
     # Whoever interrupts the run means the process that forked this one, which ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    die_with_parent()
+    die_with_parent(parent)
     gc.freeze()  # else each collection of garbage would copy all pages that both share
     answer: Mapping[int, R] | Exception
     try:

@@ -14,9 +14,12 @@ from typing import Any
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
-def die_with_parent() -> None:
-    """Whatever ends the parent, this process is killed then: else it would go on, and hold its locks."""
+def die_with_parent(parent: int) -> None:
+    """Whatever ends the parent, this process is killed then: else it would go on, and hold its locks.
+
+    `parent`: its number, which another process has once it has ended.
+    """
     libc: Any = ctypes.CDLL(None)
     libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() == 1:
+    if os.getppid() != parent:
         sys.exit()

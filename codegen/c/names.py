@@ -30,7 +30,7 @@ _RESERVED = """
 
     threadIdx blockIdx blockDim gridDim warpSize shared_memory stream error first_error LAUNCH CUDA_TWIN dim3
 
-    in begin end arguments pool thread partial kill_dependency NULL CSIGNAL
+    in begin end arguments pool thread threads element partial kill_dependency NULL CSIGNAL
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
 """
 """Of C11; of later ones, and of GNU C; of C++; of CUDA; of the generated file and its headers."""

@@ -29,7 +29,7 @@ from spacedsl.codegen.c.interface import banner, pointer, prototype
 from spacedsl.codegen.c.kept import CALL, MACRO, NOTHING, kept
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.c.positions import is_called, position_functions, print_position
-from spacedsl.codegen.c.types import c_number, vector_type
+from spacedsl.codegen.c.types import arithmetic_type, c_number, vector_type
 from spacedsl.codegen.tree.expressions import Call, Type, type_of
 from spacedsl.codegen.tree.parts import (
     expressions,
@@ -364,9 +364,9 @@ def _summed_up(summed: Summed) -> list[str]:
     part = f"{c_name(summed.part.name)}[thread * {_apart(summed.part)} + element]"
     return [
         f"{_each_element(summed)} {{",
-        f"  {summed.part.dtype.c_name} sum = 0;",
-        f"  for (int thread = 0; thread < threads; ++thread) sum += {part};",
-        f"  {c_name(summed.tensor)}[element] = sum;",
+        f"  {arithmetic_type(summed.part.dtype)} pool_sum = 0;",
+        f"  for (int thread = 0; thread < threads; ++thread) pool_sum += {part};",
+        f"  {c_name(summed.tensor)}[element] = pool_sum;",
         "}",
     ]
 

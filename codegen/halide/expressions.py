@@ -154,7 +154,7 @@ class Expressions:
     def infix(self, node: Binary | Compare) -> Node:
         """From the left, however many operators follow each other."""
         chain: list[Binary | Compare] = [node]
-        while isinstance(left := chain[-1].left, Binary) and _is_infix(left):
+        while isinstance(left := chain[-1].left, Binary) and _is_infix(left) and left not in self.promised:
             chain.append(left)
         made: Node | None = None
         for each in reversed(chain):

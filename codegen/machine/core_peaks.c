@@ -170,7 +170,10 @@ WIDTH(i32v64, i32x16, F)
 #endif
 
 /* Divisions, roots, and the greater of two: by the instructions that candidates name, where there are any. */
-#if defined __x86_64__
+#if !defined __x86_64__
+#define ROOTS_AND_EXTREMES_16(X)
+#define ROOTS_AND_EXTREMES_32(X)
+#else
 #define ROOTS_AND_EXTREMES_16(X)                                                                  \
   X(root, f32, 1, float, __builtin_ia32_sqrtss((f32x4){c})[0])                                    \
   X(root, f64, 1, double, __builtin_ia32_sqrtsd((f64x2){c})[0])                                   \
@@ -183,14 +186,14 @@ WIDTH(i32v64, i32x16, F)
   X(root, f64, 4, f64x4, __builtin_ia32_sqrtpd256(c))                                             \
   X(extreme, f32, 8, f32x8, __builtin_ia32_maxps256(c, a))                                        \
   X(extreme, f64, 4, f64x4, __builtin_ia32_maxpd256(c, a))
+#endif
+#if defined __x86_64__ && !defined __clang__ /* which calls these otherwise */
 #define ROOTS_AND_EXTREMES_64(X)                                                                  \
   X(root, f32, 16, f32x16, __builtin_ia32_sqrtps512_mask(c, c, -1, 4))                            \
   X(root, f64, 8, f64x8, __builtin_ia32_sqrtpd512_mask(c, c, -1, 4))                              \
   X(extreme, f32, 16, f32x16, __builtin_ia32_maxps512_mask(c, a, c, -1, 4))                       \
   X(extreme, f64, 8, f64x8, __builtin_ia32_maxpd512_mask(c, a, c, -1, 4))
 #else
-#define ROOTS_AND_EXTREMES_16(X)
-#define ROOTS_AND_EXTREMES_32(X)
 #define ROOTS_AND_EXTREMES_64(X)
 #endif
 #define RARE_16(X)                                                                                \

@@ -15,8 +15,8 @@ static double now_ns(void) {
   return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-static void nothing(const void *arguments, int64_t begin, int64_t end) {
-  (void)arguments, (void)begin, (void)end;
+static void nothing(const void *arguments, int thread, int64_t begin, int64_t end) {
+  (void)arguments, (void)thread, (void)begin, (void)end;
   __asm__ volatile("" : : : "memory");
 }
 

@@ -21,8 +21,7 @@ _BLOCK_ELEMENTS = 1 << 20
 def first_difference(found: Array, expected: Array, tolerance: float | Array) -> str:
     """The first element that is off by more than `tolerance`, and how many are; empty for none.
 
-    Of tolerances that elements have each for itself, an infinite one lets anything pass; where no number is
-    expected, there must be none.
+    An infinite tolerance lets anything pass; where no number is expected, there must be none.
     """
     first, differing = "", 0
     rows = max(1, _BLOCK_ELEMENTS // max(1, found[0].size)) if found.ndim else 1
@@ -30,13 +29,8 @@ def first_difference(found: Array, expected: Array, tolerance: float | Array) ->
     for start in starts:
         part = (slice(start, start + rows),) if found.ndim else ()
         a, b = found[part], expected[part]
-        if isinstance(tolerance, np.ndarray):
-            good = _is_near(a, b, tolerance[part])
-        elif tolerance == 0:
-            good = a == b
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):
-                good = np.abs(a - b) <= tolerance
+        own = tolerance[part] if isinstance(tolerance, np.ndarray) else tolerance
+        good = _is_near(a, b, own)
         if bool(np.all(good)):
             continue
         differing += int(np.size(good) - np.count_nonzero(good))
@@ -47,7 +41,7 @@ def first_difference(found: Array, expected: Array, tolerance: float | Array) ->
     return f"{first}; {differing} of {found.size} elements differ" if first else ""
 
 
-def _is_near(found: Array, expected: Array, tolerance: Array) -> Array:
+def _is_near(found: Array, expected: Array, tolerance: float | Array) -> Array:
     """Integers of 64 bits are equal or not, and rounded where they are not."""
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(found.astype(np.float64) - expected.astype(np.float64))

@@ -67,9 +67,12 @@ class _Channels:
 
 
 def main() -> None:
-    """Argument: the descriptor of the socket. Workers return from `_serve` and end here as well."""
-    die_with_parent()
-    server = socket.socket(fileno=int(sys.argv[1]))
+    """Arguments: the descriptor of the socket, the number of the process that asks. Workers return from
+    `_serve` and end here as well.
+    """
+    descriptor, parent = map(int, sys.argv[1:])
+    die_with_parent(parent)
+    server = socket.socket(fileno=descriptor)
     setup: Setup = pickle.load(sys.stdin.buffer)
     source = Source(str(setup.kernel_path), setup.kernel_text)
     kernel = check_measurable(source, setup.kernel_path, MappingProxyType(setup.sizes), setup.kernel_kind)
@@ -85,10 +88,11 @@ def main() -> None:
         _answer(server, {"not_finite": error.line})
         return
     _answer(server, {"cases": len(cases)})
+    own = os.getpid()
     channels = _serve(server)
     if channels is not None:
         server.close()
-        _become_worker(channels)
+        _become_worker(channels, own)
         worker = Worker(kernel, setup.seed, flush, harness)
         worker.enter(kernel, cases, outputs)
         _work(worker, channels, setup.memory_headroom_bytes)
@@ -121,10 +125,10 @@ def _answer(server: socket.socket, message: Message) -> None:
 # ---- In the worker -----------------------------------------------------------------------------------------
 
 
-def _become_worker(channels: _Channels) -> None:
+def _become_worker(channels: _Channels, server: int) -> None:
     """A process group of its own, that ends with the server; output goes to the file of errors."""
     os.setsid()
-    die_with_parent()
+    die_with_parent(server)
     Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE, encoding="ascii")
     for descriptor in (1, 2):
         os.dup2(channels.errors, descriptor)

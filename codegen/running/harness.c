@@ -95,7 +95,7 @@ static float harness_f16(uint16_t bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-/* How many of `count` elements are off by more than `tolerance`, or are no numbers. */
+/* How many of `count` elements are off by more than `tolerance`; where no number is expected, there must be none. */
 #define HARNESS_DIFFERING(name, type, wide, is_good)                                                       \
   int64_t name(const type *found, const type *expected, int64_t count, double tolerance) {                 \
     wide limit = (wide)tolerance;                                                                          \
@@ -108,12 +108,16 @@ static float harness_f16(uint16_t bits) {
     }                                                                                                      \
     return differing;                                                                                      \
   }
-HARNESS_DIFFERING(harness_differing_f32, float, float, __builtin_fabsf(found[i] - expected[i]) <= limit)
-HARNESS_DIFFERING(harness_differing_f64, double, double, __builtin_fabs(found[i] - expected[i]) <= limit)
-HARNESS_DIFFERING(harness_differing_bf16, uint16_t, float,
-                  __builtin_fabsf(harness_bf16(found[i]) - harness_bf16(expected[i])) <= limit)
-HARNESS_DIFFERING(harness_differing_f16, uint16_t, float,
-                  __builtin_fabsf(harness_f16(found[i]) - harness_f16(expected[i])) <= limit)
+#define HARNESS_NEAR(label, type, wide, number, magnitude)                                                 \
+  static int harness_near_##label(type found, type expected, wide limit) {                                 \
+    wide f = number(found), e = number(expected);                                                          \
+    return (magnitude(f - e) <= limit) | (f == e) | ((f != f) & (e != e));                                 \
+  }                                                                                                        \
+  HARNESS_DIFFERING(harness_differing_##label, type, wide, harness_near_##label(found[i], expected[i], limit))
+HARNESS_NEAR(f32, float, float, , __builtin_fabsf)
+HARNESS_NEAR(f64, double, double, , __builtin_fabs)
+HARNESS_NEAR(bf16, uint16_t, float, harness_bf16, __builtin_fabsf)
+HARNESS_NEAR(f16, uint16_t, float, harness_f16, __builtin_fabsf)
 
 #define HARNESS_UNEQUAL(label, type) \
   HARNESS_DIFFERING(harness_differing_##label, type, double, ((void)limit, found[i] == expected[i]))
@@ -142,6 +146,7 @@ HARNESS_UNEQUAL(bool, uint8_t)
   }
 HARNESS_APART(f32, float, )
 HARNESS_APART(f64, double, )
+HARNESS_APART(bf16, uint16_t, harness_bf16)
 HARNESS_APART(f16, uint16_t, harness_f16)
 HARNESS_APART(i8, int8_t, )
 HARNESS_APART(i16, int16_t, )

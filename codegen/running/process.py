@@ -59,7 +59,13 @@ class ForkServer:
         self._turn = threading.Lock()
         self._errors = _words()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "spacedsl.codegen.running.fork_server", str(other.fileno())],
+            [
+                sys.executable,
+                "-m",
+                "spacedsl.codegen.running.fork_server",
+                str(other.fileno()),
+                str(os.getpid()),
+            ],
             stdin=subprocess.PIPE,
             stdout=self._errors,
             stderr=self._errors,

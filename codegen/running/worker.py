@@ -134,6 +134,9 @@ class Worker:
         parallel loops have ended, also how long so many of them take: medians.
         """
         library, function = self.libraries[handle]
+        if self.flush:
+            # The caches are displaced before each sample: only its first call finds nothing in them.
+            batch = 1
         samples, marks = np.zeros(most, np.int64), np.zeros(most, np.bool_)
         lasted = np.zeros((most, loops), np.int64)
         ends = ctypes.byref(ctypes.c_char.in_dll(library, "pool_ends")) if loops else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.c.build import find_compiler
@@ -45,6 +45,8 @@ class Workers:
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
     _server: ForkServer | None = field(default=None, init=False)
     _worker: WorkerProcess | None = field(default=None, init=False)
+    _kept: ExitStack = field(default_factory=ExitStack, init=False)
+    """What the server needs as long as there is one."""
 
     def ready(self) -> tuple[ForkServer, WorkerProcess]:
         """Both alive; after `close` and after a death they are started again.
@@ -111,20 +113,22 @@ class Workers:
         if self._server is not None:
             self._server.close()
             self._server = None
+        self._kept.close()
 
     def _setup(self) -> Setup:
-        with scratch_folder() as folder:
-            return Setup(
-                kernel_text=self.kernel.text,
-                kernel_path=self.kernel.path,
-                kernel_kind=self.kernel.kind,
-                sizes=dict(self.kernel.sizes),
-                seed=self.options.seed,
-                harness=harness_library(self.kernel, find_compiler(), folder),
-                flush_bytes=self.flush_bytes,
-                memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
-                has_cases=self.has_cases,
-            )
+        # The server loads what lies in the folder, once it has its cases.
+        folder = self._kept.enter_context(scratch_folder())
+        return Setup(
+            kernel_text=self.kernel.text,
+            kernel_path=self.kernel.path,
+            kernel_kind=self.kernel.kind,
+            sizes=dict(self.kernel.sizes),
+            seed=self.options.seed,
+            harness=harness_library(self.kernel, find_compiler(), folder),
+            flush_bytes=self.flush_bytes,
+            memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
+            has_cases=self.has_cases,
+        )
 
 
 def _started(server: ForkServer) -> WorkerProcess:

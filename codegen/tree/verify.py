@@ -272,6 +272,11 @@ class _Checker(ExpressionChecker):
         counted = math.prod(c.extent for c in grid.coordinates if c.is_block)
         if counted != grid.blocks:
             raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks with {counted} coordinates")
+        stride = 1
+        for c in sorted((c for c in grid.coordinates if c.is_block), key=lambda c: (c.stride, c.extent)):
+            if c.stride != stride:
+                raise VerificationError(f"blocks that differ in {c.variable} are not told apart")
+            stride *= c.extent
         for c in grid.coordinates:
             if not c.is_block and (c.stride < 1 or c.stride * c.extent > grid.threads):
                 raise VerificationError(f"coordinate {c.variable} takes more threads than there are")

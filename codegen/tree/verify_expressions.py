@@ -161,7 +161,9 @@ class ExpressionChecker:
             self.placed(tensor, index, lanes, scope)
             return tensor
         refuse(counted_fault(tensor, index, lanes, scope, self.index_bits))
-        self.touch(name, index.position, lanes, scope)
+        # What shares add is anything from 0 to the most that they come to.
+        more = sum(share.stride * ((share.modulus - 1) // share.divisor) for _, share in index.shares)
+        self.touch(name, index.position, range(lanes.start, lanes.stop + more), scope)
         return tensor
 
     def placed(self, tensor: Tensor, index: Index, lanes: range, scope: Scope) -> None:

@@ -426,6 +426,10 @@ def computed(node: Expression, given: Sequence[Any]) -> Any:
             return {"-": np.negative, "!": np.logical_not, "~": np.invert}[operator](*given)
         case Binary("/"):
             return np.divide(*given) if node.dtype.is_float else np.floor_divide(*given)
+        case Binary("min" | "max" as operator) if node.dtype.is_float:
+            # The first one where it is beyond the other, as in code that is made: also of what is no number.
+            one, other = given
+            return np.where(one < other if operator == "min" else one > other, one, other)
         case Binary(operator) | Compare(operator):
             return _OPERATIONS[operator](*given)
         case Select():

@@ -151,6 +151,17 @@ class _Evaluator(Evaluator):
     # ---- Updates ---------------------------------------------------------------------------------------
 
     def update(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
+        self.updated(stage, update, box)
+        for element, value in enumerate(update.values):
+            is_extreme = isinstance(value, Binary) and value.operator in ("min", "max")
+            if is_extreme and value.dtype.is_float:
+                # What is left where one of several values is no number depends on their order.
+                is_none = np.isnan(self.arrays[stage.name][element])
+                if is_none.any():
+                    errors = _room(self.errors[stage.name][element], is_none.shape)
+                    self.errors[stage.name][element] = np.where(is_none, np.float32(np.inf), errors)
+
+    def updated(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
         summed, count = gathering(stage, update), turn_count(update)
         sums = math.prod(e.size for _, e in kept(stage, update, box))
         if (

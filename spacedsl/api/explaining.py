@@ -196,14 +196,17 @@ def _conflict(
     # OR-tools is imported where it is used: it takes a while.
     from spacedsl.oracle.conflict import find_conflict
     from spacedsl.oracle.cp_sat import NotTranslatedError
+    from spacedsl.oracle.readers import UnbuiltError
 
     objects = dict(zip(problem.instance.objects.names, problem.instance.objects.objects, strict=True))
     narrowed: list[Narrowed] = [(d.choice, tuple(objects[o] for o in d.objects), d.values) for d in decisions]
     space, kernel = problem.space, problem.kernel.backbone
     try:
         return find_conflict(space, kernel, problem.device, narrowed, among=among, timeout_s=time_s)
-    except NotTranslatedError as error:
+    except (NotTranslatedError, UnbuiltError) as error:
         return str(error)
+    except RecursionError:
+        return "its quantities need each other too deeply for the solver"
 
 
 def _givens(problem: Unmeasured, conflict: Conflict | None) -> tuple[Given, ...]:

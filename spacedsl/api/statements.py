@@ -140,6 +140,8 @@ def _claim(
 ) -> Claim:
     if len(values) == 1:
         number = _number(values[0], text) if order is None else _position(choice.name, values[0], order)
+        # What is beyond all values says no more than the last number before.
+        number = max(1 - UNBOUNDED, min(number, UNBOUNDED - 1))
         match relation:
             case "<=" | "<":
                 return Claim(-UNBOUNDED, number - (relation == "<"), is_within=True)

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from spacedsl.compiler.ir import Propagator
 from spacedsl.engine.domains import Contradiction
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.propagation import Around, Propagation
 from spacedsl.language.space import Counter, EnumChoice
+
+P = TypeVar("P")
 
 Goal = Callable[[Sequence[int]], bool]
 """Whether the working vector says it; a contradiction says everything."""
@@ -120,22 +122,16 @@ def _needed_decisions(
 ) -> tuple[Restriction, ...] | None:
     """Without any one of them the goal would not follow."""
     propagation = _propagation(instance)
+    root = propagation.root()
 
     def holds(taken: Sequence[Restriction]) -> bool:
-        vector = propagation.root()
+        vector = root
         for decision in taken:
             if vector is not None:
                 vector = propagation.restrict(vector, decision.cell, decision.mask)
         return vector is None or goal(propagation.unpacked(vector))
 
-    if not holds(decisions):
-        return None
-    needed = list(decisions)
-    for decision in decisions[::-1]:
-        without = [d for d in needed if d is not decision]
-        if holds(without):
-            needed = without
-    return tuple(needed)
+    return tuple(_smallest(decisions, holds)) if holds(decisions) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -289,7 +285,7 @@ def _propagation(instance: Instance, around: Around | None = None) -> Propagatio
     return Propagation(instance.compiled, instance.objects, instance.expansion, layout, around=around)
 
 
-def _smallest(parts: Sequence[Part], holds: Callable[[Sequence[Part]], bool]) -> list[Part]:
+def _smallest(parts: Sequence[P], holds: Callable[[Sequence[P]], bool]) -> list[P]:
     """A part of the sequence, in order, that holds and would not without any one of its members.
 
     QuickXplain (Junker 2004): halves are dropped whole where they can be.

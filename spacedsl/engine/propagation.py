@@ -107,6 +107,8 @@ class Propagation:
         if plain is None:
             return None
         if self._graph is None:
+            # In the form that propagators see, which a vector is packed from.
+            self._load(plain)
             self._ground()
         self._load(plain)
         return self._run(self._start_limited)

@@ -296,3 +296,16 @@ def test_the_native_engine_needs_no_python_module(tmp_path: Path) -> None:
     assert root is not None
     instance.restrict(root, instance.variables[0], 1)
     assert not {"python", "code"} & vars(compiled).keys()
+
+
+@needs_compiler
+def test_bounds_that_nothing_comes_to_leave_counters_as_they_are() -> None:
+    text = (
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "choice counter volume(): forall $x in Things: mul size($x) when: end\n"
+        "choice counter total(): forall $x in Things: sum size($x) when: end\n"
+        "require total() <= 9223372036854775807 * volume()\n"
+    )
+    here = both(world(text, Things(things(2, sizes=(1, 2**62)))).instance)
+    assert here.root() is not None
+    here.descend(random.Random(1))

@@ -90,6 +90,41 @@ require part() != 4 || total() < 0
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    "text",
+    [
+        'choice integer size($x in Things): "range(4)" end\n'
+        "quantity share($x in Things) = floor(12, size($x)) + ceil(5, size($x))\n"
+        "require forall $x in Things: size($x) >= 1\nrequire forall $x in Things: share($x) <= 9\n",
+        'choice integer size($x in Things): "range(1, 5)" end\n'
+        "choice counter volume(): forall $x in Things: mul size($x) when: end\n"
+        "quantity part() = floor(64, volume())\nrequire part() >= 2\n",
+    ],
+)
+def test_what_is_divided_by_may_be_anything_before_all_is_propagated(text: str) -> None:
+    assert compared(both(world(text, 3).instance), 10).compared > 10
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("sizes", "rules"),
+    [
+        ("range(1, 101)", "quantity double($x in Things) = 2 * size($x)\n"
+         "require forall $x in Things: double($x) <= 150\n"),
+        ("range(200)", "quantity finish($x in Things) = size($x) + 3\n"
+         "require forall $x in Things: size($x) >= 100\nrequire forall $x in Things: finish($x) <= 180\n"),
+    ],
+)  # fmt: skip
+def test_quantities_of_more_values_than_a_word_has_bits(sizes: str, rules: str) -> None:
+    here = both(world(f'choice integer size($x in Things): "{sizes}" end\n{rules}', 2).instance)
+    root = here.root()
+    assert root is not None
+    least, greatest = (1, 75) if "double" in rules else (100, 177)
+    assert {d.values for d in root.decisions()} <= {tuple(range(least, greatest + 1))}
+    assert compared(here, 5).compared > 5
+
+
+@needs_compiler
 @pytest.mark.parametrize("graph", [BLUR, HARRIS], ids=["blur", "harris"])
 def test_schedules_of_image_pipelines_have_the_same_vectors(graph: Graph) -> None:
     assert compared(both(instance(pipeline(graph, tiles=(4, 16)))), 2).compared > 10

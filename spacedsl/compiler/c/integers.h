@@ -210,7 +210,11 @@ static inline Wide rounded_down(Wide bound)
 }
 
 static inline bool raise_low(State *s, int32_t cell, Wide bound) { return keep_above(s, cell, rounded_down(bound)); }
-static inline bool lower_high(State *s, int32_t cell, Wide bound) { return keep_below(s, cell, -rounded_down(-bound)); }
+static inline bool lower_high(State *s, int32_t cell, Wide bound)
+{
+    /* Rounding has no room where a bound is as large as any. */
+    return bound >= s->v[cell + 1] || keep_below(s, cell, -rounded_down(-bound));
+}
 
 /* factor * value <= bound, which follows from other counters */
 static inline bool follow(State *s, int32_t cell, Wide factor, Wide bound)

@@ -115,11 +115,8 @@ static int64_t divided(int64_t dividend, int64_t divisor, bool up)
 {
     if (is_infinite(dividend))
         return dividend;
-    Wide a = dividend, b = divisor;
-    if (b < 0) {
-        a = -a;
-        b = -b;
-    }
+    /* At the root a divisor is 1 at least; what is there before anything is propagated may be wider. */
+    const Wide a = dividend, b = divisor < 1 ? 1 : divisor;
     return clamped(up ? divide_up(a, b) : divide(a, b));
 }
 

@@ -87,6 +87,8 @@ def _quotient(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
 
 def _select(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
     chosen = [x for c, x in zip(node.operands[::2], node.operands[1::2], strict=True) if high[c]]
+    # At the root one of them may hold; explanations look at other domains, too.
+    chosen = chosen or [*node.operands[1::2]]
     return min([low[n] for n in chosen]), max([high[n] for n in chosen])
 
 

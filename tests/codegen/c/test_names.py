@@ -31,7 +31,7 @@ _TENSORS = """
     main memcpy write read malloc sched_priority pthread_create atomic_load kill_dependency NULL CPU_ZERO
     INT64_C SYS_write POOL_THREADS FUTEX_WAIT CSIGNAL int64_t uint32_t int8_t size_t class new this template
     and typename wchar_t linux unix asm u8 u8x16 i16x8_max i64 f16x8 bf16x16 boolx4 bool_not uint8_t uint16_t
-    uint64_t exp sqrt fma div stream error float4 longlong2
+    uint64_t exp sqrt fma div stream error float4 longlong2 threads element
 """
 TENSORS = _TENSORS.split()
 

@@ -111,6 +111,14 @@ def test_a_variable_that_stands_twice_in_a_position_is_one(tmp_path: Path) -> No
     check({"f": jobs(file, 1)}, tmp_path)
 
 
+def test_what_is_known_of_a_part_is_promised_on_either_side(tmp_path: Path) -> None:
+    for position in ("(i32(a(x)) >> 3) + 1", "1 + (i32(a(x)) >> 3)"):
+        inputs = "{a: {dtype: u8, rank: 1}, lut: {dtype: i32, extents: [300]}}"
+        file = pipeline(f"g(x) = lut({position})", "{g: {x: 9}}", inputs)
+        assert algorithm_text(file).count("unsafe_promise_clamped") == 1
+        check({"g": jobs(file, 1)}, tmp_path)
+
+
 def test_ranges_that_nothing_depends_on_are_gone_through(tmp_path: Path) -> None:
     stages = "f(x) = 0; f(x) += image(x, 3) for r in 0:30, q in 0:2 where x < 4; f(x) = f(x) * 3 for r in 2:4"
     stages = stages.replace("; ", "\n")

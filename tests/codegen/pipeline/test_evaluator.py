@@ -17,6 +17,7 @@ from spacedsl.codegen.c.build import build_object
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.native import build_function
+from spacedsl.codegen.running import harness
 from spacedsl.codegen.running.memory import TooLargeError, check_memory, needed_bytes
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.descent import DescentCounts
@@ -120,6 +121,47 @@ def test_arrays_and_parameters_are_of_all_types() -> None:
         flips = "".join(f"((char *)(f{t} + 70))[-1] ^= 1;" for t in TYPES)
         outcome = run(evaluator, last(found, flips))
         assert [f"f{t}[69] is " in outcome.message for t in TYPES] == [True] * len(TYPES)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_rounded_results_of_all_floats_are_compared(dtype: str) -> None:
+    """Also where they are no numbers, or where it depends on their order what is left of them."""
+    file = pipeline(
+        "f(x) = a(x) * a(x)\ng(x) = max(sqrt(a(x)), 0.0)\nh(x) = max[r in 0:3](sqrt(a(x + r)))",
+        "{f: {x: 70}, g: {x: 70}, h: {x: 60}}",
+        f"{{a: {{dtype: {dtype}, extents: [70]}}}}",
+    )
+    with CpuEvaluator(file, DEVICE, OPTIONS) as evaluator:
+        found = evaluator.lower(next(drawn(file, 20, 3, DescentCounts())))
+        assert isinstance(found, Lowered), found
+        assert_times(evaluator.run(found, None))
+        outcome = run(evaluator, last(found, "((char *)(f + 70))[-1] ^= 64;"))
+        assert "f[69] is " in outcome.message
+
+
+@pytest.mark.parametrize("more", ["", "tolerance: 0.01\n"])
+def test_integers_that_were_floats_and_what_is_no_number_pass_where_they_are_right(more: str) -> None:
+    file = pipeline(
+        "f(x) = u8(clamp(exp(a(x)) * 90.0, 0, 255))\ng(x) = exp(a(x)) > 1.5\nh(x) = sqrt(a(x))",
+        "{f: {x: 70}, g: {x: 70}, h: {x: 70}}",
+        "{a: {dtype: f32, extents: [70]}}",
+        more,
+    )
+    with CpuEvaluator(file, DEVICE, OPTIONS) as evaluator:
+        found = evaluator.lower(next(drawn(file, 20, 3, DescentCounts())))
+        assert isinstance(found, Lowered), found
+        assert_times(evaluator.run(found, None))
+
+
+def test_without_a_cache_folder_the_harness_is_there_as_long_as_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "_cache_folder", lambda: tmp_path / "missing")
+    file = pipeline("f(x) = a(x) + 1", "{f: {x: 70}}", "{a: {dtype: f32, extents: [70]}}")
+    with CpuEvaluator(file, DEVICE, OPTIONS) as evaluator:
+        found = evaluator.lower(next(drawn(file, 20, 3, DescentCounts())))
+        assert isinstance(found, Lowered), found
+        assert_times(evaluator.run(found, None))
 
 
 def test_an_output_that_is_not_finite_is_told_where_it_stands() -> None:

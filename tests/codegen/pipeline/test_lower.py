@@ -167,7 +167,7 @@ def test_of_points_that_read_much_a_part_of_each_row_is_written_out() -> None:
         "f(x) = select(x * 100000000 >= 0, a(x), 5 - a(x))",
         "f(x) = select(x * 65536 * 65536 == 0, a(x), 5)",
         "f(x) = select(x * 100000000 / 100000000 == x, a(x), 5)",
-        "f(x) = a((b(x) * 1000000007 + x) % 60)",
+        "f(x) = a((b(x) * 1000000020 + x) % 60)",
         "f(x) = a(clamp((b(x) * 1000000008 + x) / 4, 0, 59))",
         "f(x) = a(clamp(b(x) * 65536 * 65535, 0, 59))",
         "f(x) = a(x / 100000 / 100000) + a(-x / 100000 / 100000 + 1)",

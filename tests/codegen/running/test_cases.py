@@ -113,6 +113,23 @@ def test_the_first_difference_is_named(tolerance: float) -> None:
     assert first_difference(found, expected, 1).startswith("[2, 3] is nan")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "found", "expected", "is_near"),
+    [
+        ("u1", 0, 255, False), ("u1", 9, 10, True), ("u1", 10, 9, True),
+        ("i1", -128, 127, False), ("i1", 3, 5, True), ("i1", 3, 6, False), ("?", True, False, True),
+        ("f4", np.inf, np.inf, True), ("f4", np.nan, np.nan, True), ("f4", np.nan, 0, False),
+        ("f4", 0, np.nan, False), ("f4", -np.inf, np.inf, False), ("f4", 1, np.inf, False),
+    ],
+)  # fmt: skip
+def test_a_tolerance_is_of_numbers_whatever_type_they_have(
+    dtype: str, found: float, expected: float, is_near: bool
+) -> None:
+    arrays = [np.full(3, value, dtype) for value in (found, expected)]
+    for tolerance in (2.0, np.full(3, 2, np.float32)):
+        assert (first_difference(arrays[0], arrays[1], tolerance) == "") == is_near
+
+
 @pytest.mark.parametrize("count", [40, 4096, 300_000])
 def test_long_sums_may_be_added_one_after_the_other(count: int) -> None:
     """Where all terms are alike, all of them are rounded the same way: beside sums of few, much is lost."""

@@ -63,6 +63,12 @@ def test_blocks_do_not_store_to_the_same_elements() -> None:
     assert "differ in j0" in refused(grid(Where(((0, 1, 16),), (vector,))))
 
 
+def test_blocks_have_numbers_of_their_own() -> None:
+    alike = (Coordinate("i0", True, 1, 4), Coordinate("j0", True, 1, 8), Coordinate("j1", False, 1, 16))
+    found = refused(grid(store(i0=128, j0=16, j1=1), coordinates=alike))
+    assert found == "blocks that differ in j0 are not told apart"
+
+
 def test_one_block_alone_may_store_for_all_of_them() -> None:
     others = store(i0=64, j0=16, j1=1)
     verify(grid(others, Branch("j0", 1, (Branch("i0", 1, (store(j1=1),), ()),), ())))

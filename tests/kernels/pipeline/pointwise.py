@@ -170,9 +170,9 @@ def combined(operator: str, a: Any, b: Any) -> Any:
         case "%":
             return a % b if b else 0
         case "min":
-            return min(a, b)
+            return a if a < b else b
         case "max":
-            return max(a, b)
+            return a if a > b else b
         case "&" | "&&":
             return a & b
         case "|" | "||":
