@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from spacedsl.diagnostics import LINE_END
 
@@ -48,3 +49,9 @@ class Positions:
         """(line, character) of an offset."""
         line = bisect_right(self._starts, offset) - 1
         return line, _UNITS[self.encoding](self.text[self._starts[line] : offset])
+
+
+@lru_cache(maxsize=16)
+def positions(text: str, encoding: str) -> Positions:
+    """Of a text; those of the last ones are remembered, since each place in a file is asked for by itself."""
+    return Positions(text, encoding)

@@ -20,7 +20,7 @@ from spacedsl.lsp.analysis import Workspace
 from spacedsl.lsp.completion import ProposalKind, complete
 from spacedsl.lsp.hover import definition, hover
 from spacedsl.lsp.outline import Entry, outline
-from spacedsl.lsp.positions import Positions
+from spacedsl.lsp.positions import Positions, positions
 from spacedsl.lsp.rename import RenameError, references, rename, renameable
 from spacedsl.lsp.symbols import SymbolKind
 
@@ -71,7 +71,7 @@ class SpaceServer(LanguageServer):
 
     def positions(self, text: str) -> Positions:
         encoding = self.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
-        return Positions(text, lsp.PositionEncodingKind(encoding).value)
+        return positions(text, lsp.PositionEncodingKind(encoding).value)
 
     def range(self, span: Span) -> lsp.Range:
         positions = self.positions(span.source.text)

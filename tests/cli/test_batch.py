@@ -254,43 +254,57 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 FOR_H100 = ("--size", "n=512", "--target", "cuda", "--device", "h100", "-n", 2)
 
 
-def test_where_a_gpu_is_a_run_ends_with_what_it_measures(machine: Path, gpu: None, tmp_path: Path) -> None:
-    ran = run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs", "--no-measure")
+@pytest.fixture(scope="module")
+def predicted(machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that no GPU has measured."""
+    folder = tmp_path_factory.mktemp("predicted")
+    ran = run("explore", AXPY, *FOR_H100, "--runs", folder / "runs", "--no-measure")
     assert ran.code == 0, ran.err
     assert "predicted: no GPU has run it" in ran.out
-    measured = run("measure", the_run(tmp_path), "--top", 1, "--json")
+    return folder
+
+
+@pytest.fixture
+def apart(predicted: Path, gpu: None, tmp_path: Path) -> Path:
+    """The same where this machine has a GPU, and nobody else changes it."""
+    shutil.copytree(predicted / "runs", tmp_path / "runs")
+    return tmp_path
+
+
+def test_where_a_gpu_is_a_run_ends_with_what_it_measures(apart: Path) -> None:
+    measured = run("measure", the_run(apart), "--top", 1, "--json")
     assert measured.code == 0, measured.err
     (found,) = json.loads(measured.out)["runs"]
     assert (found["measured"], found["best"]["measured_on"]) == (1, "A fake GPU")
-    again = run("resume", the_run(tmp_path), "-n", 1)
+    again = run("resume", the_run(apart), "-n", 1)
     assert again.code == 0, again.err
     assert "measuring on A fake GPU" in again.err
     assert "measured 2 of 2 implementations" in again.err
     assert "measured on A fake GPU" in again.out
     assert "2 of 2 measured on A fake GPU" in again.out
-    assert json.loads((the_run(tmp_path) / "best.json").read_text())["measured_on"] == "A fake GPU"
-    nothing = run("measure", the_run(tmp_path))
+    assert json.loads((the_run(apart) / "best.json").read_text())["measured_on"] == "A fake GPU"
+    nothing = run("measure", the_run(apart))
     assert nothing.code == 2
     assert "all have been measured" in nothing.err
 
 
 def test_a_run_that_another_gpu_has_measured_is_not_measured(
-    machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    apart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs").code == 0
-    with closing(sqlite3.connect(the_run(tmp_path) / "run.sqlite")) as connection, connection:
+    assert run("measure", the_run(apart), "--top", 1).code == 0
+    with closing(sqlite3.connect(the_run(apart) / "run.sqlite")) as connection, connection:
         connection.execute("UPDATE measurement SET device = 'Another GPU'")
     monkeypatch.setattr(batching, "write_batch", None)
     for command in ("measure", "resume"):
-        ran = run(command, the_run(tmp_path), *(["-n", 1, "--measure"] if command == "resume" else []))
+        ran = run(command, the_run(apart), *(["-n", 1, "--measure"] if command == "resume" else []))
         assert ran.code == 1
         assert "was measured on Another GPU, and this is A fake GPU" in ran.err
-    assert not (the_run(tmp_path) / "batches" / "2").exists()
+    assert not (the_run(apart) / "batches" / "2").exists()
 
 
 @pytest.mark.parametrize("ends", ["the GPU is lost", "interrupted"])
 def test_what_was_measured_before_it_broke_off_is_taken_back(
-    ends: str, machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ends: str, apart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search's result is said, and the next measuring goes on."""
     run_batch = measuring._run
@@ -304,30 +318,30 @@ def test_what_was_measured_before_it_broke_off_is_taken_back(
         raise EnvironmentLack("no GPU can be used here: it fell off the bus")
 
     monkeypatch.setattr(measuring, "_run", broken)
-    ran = run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs")
+    ran = run("resume", the_run(apart), "-n", 1)
     assert "best " in ran.out
-    assert len(content(tmp_path, "measurement")) == 1
+    assert len(content(apart, "measurement")) == 1
     if ends == "interrupted":
         assert ran.code == 130
         assert "what was measured is kept: 1 implementation" in ran.err
     else:
         assert ran.code == 0
         assert "not all was measured" in ran.err and "it fell off the bus" in ran.err
-        assert "1 of 2 measured on A fake GPU" in ran.out
+        assert "1 of 3 measured on A fake GPU" in ran.out
     monkeypatch.setattr(measuring, "_run", run_batch)
-    again = run("measure", the_run(tmp_path))
+    again = run("measure", the_run(apart))
     assert again.code == 0, again.err
-    assert len(content(tmp_path, "measurement")) == 2
+    assert len(content(apart, "measurement")) == 3
 
 
 def test_a_gpu_that_is_lost_at_once_leaves_the_result_of_the_search(
-    machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    apart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: object) -> None:
         raise EnvironmentLack("no GPU can be used here: it fell off the bus")
 
     monkeypatch.setattr(measuring, "_run", lost)
-    ran = run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs", "--measure")
+    ran = run("resume", the_run(apart), "-n", 1, "--measure")
     assert ran.code == 5
     assert "predicted: no GPU has run it" in ran.out
     assert "all else is done and saved; later: spacedsl measure" in ran.err

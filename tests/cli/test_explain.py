@@ -263,6 +263,65 @@ def test_many_values_are_told_by_their_ends(tmp_path: Path) -> None:
     assert "2 is none of the 67 values, 1 to 199" in ran.err
 
 
+THINGS = """\
+set Things: iterator = "$kernel.things" end
+map host($x in Things) in Things = "$x.near[0] if $x.near else None"
+"""
+
+
+def of_a_chain(folder: Path, rules: str, length: int, *, is_up: bool = True) -> Path:
+    """A kernel file of things, each of which is near the one before it (or, not `is_up`, behind it)."""
+    (folder / "chain.space").write_text(THINGS + rules, encoding="utf-8")
+    near = {n: n - 1 if is_up else n + 1 for n in range(length)}
+    things = [
+        f"    - {{name: t{n}, near: [{f't{other}' if 0 <= other < length else ''}]}}"
+        for n, other in near.items()
+    ]
+    lines = ["kernel: chain", "backbone: plain", "space: chain.space", "objects:", "  things:", *things, ""]
+    (folder / "chain.yaml").write_text("\n".join(lines), encoding="utf-8")
+    return folder / "chain.yaml"
+
+
+def test_what_the_solver_cannot_read_is_said(tmp_path: Path) -> None:
+    rules = """\
+choice enum kind($x in Things): value A: value B: end
+quantity runs() = sum $x in Things: ("$x.near" && kind(host($x)) is A ? 1 : 0)
+require runs() <= 0
+"""
+    kernel = of_a_chain(tmp_path, rules, 2, is_up=False)
+    ran = run("explain", kernel, "--decide", "kind(t1) = A")
+    assert ran.code == 3, ran.err
+    assert "runs()" in ran.out
+
+
+def test_quantities_that_need_each_other_deeply_are_no_bug(tmp_path: Path) -> None:
+    rules = """\
+choice integer size($x in Things): "range(1, 5)" end
+quantity depth($x in Things) = "not $x.near" ? size($x) : depth(host($x)) + 1
+require forall $x in Things: depth($x) <= 301
+"""
+    kernel = of_a_chain(tmp_path, rules, 300)
+    ran = run("explain", kernel, "--decide", "size(t0) = 4")
+    assert ran.code == 3, ran.err
+    assert "too deeply for the solver" in ran.out
+
+
+def test_a_decision_alone_may_leave_no_branch(tmp_path: Path) -> None:
+    rules = """\
+choice ordered enum site($x in Things): ROOT < TASK < LANE end
+quantity depth($x in Things) = case site($x) { ROOT: 0, TASK: 5, else: 1 + depth(host($x)) }
+require forall $x in Things: "$x.near" || site($x) is ROOT | TASK
+"""
+    kernel = of_a_chain(tmp_path, rules, 3)
+    ran = run("explain", kernel, "depth(t0) <= 3", "--decide", "site(t0) = LANE")
+    assert ran.code == 3, ran.err
+
+
+def test_a_limit_beyond_all_numbers_is_a_limit(tmp_path: Path) -> None:
+    ran = run("explain", TOURS, "total() <= 99999999999999999999")
+    assert ran.code == 0, ran.err
+
+
 def test_no_quantity_is_decided() -> None:
     ran = run("explain", TOURS, "--decide", "total() <= 40")
     assert ran.code == 2
