@@ -28,6 +28,9 @@ PEERS = HERE / "peers.jsonl"
 NO_DEVICE, INTERRUPTED = 5, 130
 """Exit codes, as `run_batch.py` has them."""
 
+NO_ARENA = 6
+"""Of a visit to a problem whose arrays do not fit, or that has no test cases: the next call tries again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -80,7 +83,7 @@ def _paid(script: str, visit: Visit) -> int:
         failure, message = "crash", f"its process ended with status {code}"
     except subprocess.TimeoutExpired:
         code, failure, message = 0, "run_timeout", f"no result in {visit.limit_s:g} s"
-    if code not in (NO_DEVICE, INTERRUPTED):
+    if code not in (NO_DEVICE, INTERRUPTED, NO_ARENA):
         for peer in _missing(visit.problem, visit.peers):
             print(f"{visit.problem}: {peer}: {message}", file=sys.stderr)
             _append({"problem": visit.problem, "peer": peer, "failure": failure, "message": message})
@@ -92,10 +95,15 @@ def _work(
 ) -> int:
     """In a process of its own."""
     try:
-        arena = Arena(device_of(HERE), HERE / problem)
-    except (DeviceError, CasesError, MemoryError) as error:
+        device = device_of(HERE)
+    except DeviceError as error:
         print(f"no GPU can be used here: {error}", file=sys.stderr)
         return NO_DEVICE
+    try:
+        arena = Arena(device, HERE / problem)
+    except (DeviceError, CasesError, MemoryError) as error:
+        print(f"{problem} cannot be run here: {error}", file=sys.stderr)
+        return NO_ARENA
     about = {"problem": problem, "device": arena.device.name}
     try:
         for line in measured(arena, peers):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.running.harness import harness_library
 from spacedsl.codegen.running.measurement import Measurement, Options
 from spacedsl.codegen.running.process import WorkerProcess
+from spacedsl.codegen.running.worker import Worker
 from tests.codegen.kernels import matmul
 
 MS = 1e6
@@ -121,3 +123,21 @@ def test_that_a_thread_has_to_leave_its_cpu_is_seen(tmp_path: Path) -> None:
         other.wait()
         other.stdout.close()
     assert count == 8 and marks.any()
+
+
+@pytest.mark.parametrize(("nbytes", "batch"), [(0, 31), (64, 1)])
+def test_behind_displaced_caches_one_call_is_timed(nbytes: int, batch: int) -> None:
+    """Others behind it would find in them what it has loaded."""
+    asked: list[int] = []
+
+    def harness_time(function: object, arguments: object, calls: ctypes.c_int64, *_: object) -> int:
+        asked.append(calls.value)
+        return 1
+
+    worker = Worker.__new__(Worker)
+    worker.flush = cast("Any", SimpleNamespace(address=0, nbytes=nbytes) if nbytes else None)
+    worker.libraries, worker.arguments = cast("Any", {1: (None, None)}), cast("Any", {0: None})
+    worker.harness = cast("Any", SimpleNamespace(harness_time=harness_time))
+    answer = worker.op_time(1, 0, most=4, batch=31, budget_ns=1000, loops=0)
+    assert asked == [batch]
+    assert answer["samples_ns"] == [0.0]
