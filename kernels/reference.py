@@ -199,6 +199,8 @@ class _Evaluator:
 
     def value(self, node: Expression, ranges: Ranges) -> _Labelled:
         value = self.compute(node, ranges)
+        if self.type is np.int64 and not self.is_magnitude and not isinstance(node, Read):
+            value = _Labelled(value.array.astype(np.int32).astype(np.int64), value.indices)
         if self.watch is not None:
             self.watch(node, value.array)
         return value

@@ -72,7 +72,8 @@ class _Child:
         """Waits for it; nothing, if it ended without an answer."""
         try:
             answer = self._source.recv()
-        except EOFError:
+        except (EOFError, OSError):
+            # It may have been killed while it was saying something.
             return {}
         if isinstance(answer, Exception):
             raise answer

@@ -170,7 +170,10 @@ class _Builder:
                 return self.load(node, dtype, loads)
             case Negation(operand=operand):
                 made = self.value(operand, dtype, loads)
-                return Number(-made.value) if isinstance(made, Number) else self.compute(Op.NEG, dtype, made)
+                if not isinstance(made, Number):
+                    return self.compute(Op.NEG, dtype, made)
+                is_integer = dtype.is_integer
+                return self.arithmetic("-", dtype, Number(0.0), made) if is_integer else Number(-made.value)
             case Binary():
                 return self.binary(node, dtype, loads)
             case Reduction():

@@ -38,7 +38,7 @@ typedef struct {
   List matters, steps /* in reals */, copies /* pairs of a word and bits: a copy may be read instead */;
   double item_bytes, element_bytes;
 } Operand;
-typedef struct { double kept_bytes; int32_t rates, pad; } Border;
+typedef struct { double kept_bytes; int32_t rates, is_shared; } Border;
 typedef struct {
   int32_t instr, reduction;
   List dims, index_of, inner_levels, extents, copied, sharing;
@@ -148,15 +148,19 @@ static double copies(const View *v, List dims, int vector) {
   return product;
 }
 
-static int threads(const View *v, List dims) {
+/* Of those dimensions that are not in a set, by their positions. */
+static int threads_outside(const View *v, List dims, uint32_t inner) {
   double most = 1, product = 1;
   for (int i = 0; i < dims.count; i++) {
+    if (inner >> i & 1) continue;
     const double some = v->dims[v->m->pool[dims.at + i]].threads;
     most = greater(most, some);
     product = lesser(product * some, v->m->device_threads);
   }
   return (int)(v->m->has_shared_nests ? product : most);
 }
+
+static int threads(const View *v, List dims) { return threads_outside(v, dims, 0); }
 
 static double speedup(const View *v, List dims) {
   double most = 1;
@@ -530,6 +534,8 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
     const Cut *cut = &m->cuts[n->cuts.at + position];
     const uint32_t inner = (uint32_t)cut->inner;
     corners(&l, inner);
+    /* Segments of different threads may run side by side, and one brings in what all of them need. */
+    const int beside = threads_outside(v, n->dims, inner);
     double own[2] = {INFINITY, 0};
     for (int o = 0; o < n->operands.count; o++)
       touched_lines[o] = lines(&l, &m->operands[n->operands.at + o], inner);
@@ -557,7 +563,8 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
       for (int b = 0; b < n->borders.count; b++) {
         const Border *border = &m->borders[n->borders.at + b];
         double rate = m->reals[border->rates + used];
-        crossing[b] = lesser(crossing[b], times * greater(0, touched - border->kept_bytes) / rate);
+        const double runs = border->is_shared ? times / beside : times;
+        crossing[b] = lesser(crossing[b], runs * greater(0, touched - border->kept_bytes) / rate);
       }
     }
     if (inner != everything)

@@ -116,6 +116,9 @@ class NestView:
         if inner == nest.all_dims:
             return NOTHING
         rate = byte_rate(border.level, view.threads(nest.sharing), view.rates.device.threads)
+        # Segments of different threads may run side by side, and one brings in what all of them need.
+        outside = (dim for number, dim in enumerate(nest.dims) if not inner >> number & 1)
+        beside = view.threads(outside) if border.is_shared else 1
         lines = [self._lines(operand, inner) for operand in nest.operands]
         element_bytes = [o.item_bytes if view.may_be(o.copies) else o.element_bytes for o in nest.operands]
         least = Pressure(math.inf, inner, border.level.name, 0.0, 0.0)
@@ -125,7 +128,7 @@ class NestView:
                 max(_elements(operand, sizes) * nbytes, n * LINE_BYTES)
                 for operand, nbytes, n in zip(nest.operands, element_bytes, lines, strict=True)
             )
-            time_ns = segments * max(0.0, touched - border.kept_bytes) / rate
+            time_ns = segments / beside * max(0.0, touched - border.kept_bytes) / rate
             if time_ns < least.time_ns:
                 least = Pressure(time_ns, inner, border.level.name, segments, touched)
         return least

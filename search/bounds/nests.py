@@ -75,6 +75,8 @@ class Border:
     level: MemoryLevel
     kept_bytes: int
     """That a segment can find inside at its beginning."""
+    is_shared: bool
+    """Whether threads may find inside what others have brought there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,11 +218,9 @@ def _borders(device: CpuDevice, is_private: bool) -> tuple[Border, ...]:
     for position, level in enumerate(device.memory[1:], 1):
         inside = device.memory[:position]
         own = [m.core_bytes for m in inside if m.core_bytes is not None and m.core_bytes != m.capacity_bytes]
-        if is_private and device.threads > 1 and len(own) == len(inside):
-            kept = sum(own)
-        else:
-            kept = sum(m.capacity_bytes or 0 for m in inside)
-        found.append(Border(level, kept + early_bytes(device)))
+        is_own = is_private and device.threads > 1 and len(own) == len(inside)
+        kept = sum(own) if is_own else sum(m.capacity_bytes or 0 for m in inside)
+        found.append(Border(level, kept + early_bytes(device), device.threads > 1 and not is_own))
     return tuple(found)
 
 

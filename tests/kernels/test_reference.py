@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spacedsl.kernels import reference
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation, Read, Reduction
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.inputs import integer_inputs, random_inputs
@@ -128,7 +129,7 @@ def test_integers_are_exact_where_float64_is_not() -> None:
     big = np.full(6, 2**30 + 1, np.int32)
     result = evaluate(kernel, {"A": big, "B": big}, {})["C"]
     assert result.dtype == np.int64
-    assert result[0, 0] == 3 * (2**30 + 1) ** 2
+    assert result[0, 0] == DType.I32.wrapped(3 * (2**30 + 1) ** 2) != 0
 
 
 def test_inputs_may_come_in_their_own_shape() -> None:
@@ -155,6 +156,20 @@ def test_the_greatest_magnitude_bounds_partial_sums_that_cancel() -> None:
     inputs = {"A": np.array([3.0, 3.0, -3.0, -3.0]), "B": np.full(4, 5.0)}
     assert evaluate(kernel, inputs, {})["C"][0, 0] == 0
     assert greatest_magnitude(kernel, inputs, {}) == 60
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [("max(a[i], n * n)", lambda a: np.maximum(a, 0)), ("a[i] * 65536 * 65536", lambda a: 0 * a),
+     ("-(a[i] - a[i] - 2147483647 - 1)", lambda a: np.full(a.shape, -(2**31)))],
+)  # fmt: skip
+def test_integers_of_32_bits_wrap_around_wherever_they_are_computed(term: str, expected: Any) -> None:
+    kernel = check(
+        "kernel: k\nbackbone: linalg\nsizes: {n: 65536}\ntensors:\n  a: {dtype: i32, shape: [n]}\n"
+        f"  b: {{dtype: i32, shape: [n], output: true}}\ncompute:\n  - b[i] = {term}\n"
+    )
+    a = np.arange(-3, 65533, dtype=np.int32)
+    assert np.array_equal(evaluate(kernel, {"a": a}, {})["b"], expected(a))
 
 
 def test_float32_arithmetic_is_exact_on_integer_inputs_in_any_order() -> None:

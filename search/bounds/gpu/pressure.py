@@ -243,7 +243,9 @@ class _Pricing:
             # What an L1 cache makes of stores is not known.
             self.add_sectors(cycles, moving, sectors, share if nest.copy is not None else 0.0)
         # As often as blocks of an SM follow each other.
-        turns = np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
+        at_once = self.resident(np.maximum(threads, left.threads))
+        # Where the last blocks may be shorter than others, the busiest SM has as much as all have on average.
+        turns = np.maximum(1, blocks / (device.sms * at_once)) if nest.is_ragged else np.ceil(of_sm / at_once)
         cycles[SERIAL] = turns * executed / blocks / threads / _at_once(device)
         cycles[CHAIN] = np.where(multiplies, 0.0, turns * self.chain())
         ends = np.where(multiplies, 0.0, turns * nest.chain_cycles)
