@@ -41,6 +41,7 @@ enum { POOL_SPINS = 20000 };
 static struct {
   pthread_mutex_t callers;
   int threads; /* the calling thread and the workers; 0 before the first call */
+  pid_t process; /* whose workers they are */
   pthread_t workers[POOL_THREADS];
   int cpus[POOL_THREADS];
   pool_body *body; /* NULL: the workers end */
@@ -121,6 +122,7 @@ static void pool_start(void) {
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
     for (int cpu = 0; cpu < CPU_SETSIZE && count < POOL_THREADS; ++cpu)
       if (CPU_ISSET(cpu, &allowed)) pool.cpus[count++] = cpu;
+  pool.process = getpid();
   int started = 1;
   while (started < count &&
          pthread_create(&pool.workers[started], NULL, pool_work, (void *)(intptr_t)started) == 0)
@@ -164,7 +166,7 @@ static int pool_run(pool_body *body, const void *arguments, int64_t extent) {
 }
 
 __attribute__((destructor)) static void pool_end(void) {
-  if (!pool.threads) return;
+  if (!pool.threads || pool.process != getpid()) return; /* of a child that was forked, none of them is there */
   pool.body = NULL;
   pool_begin_round();
   for (int i = 1; i < pool.threads; ++i) pthread_join(pool.workers[i], NULL);
