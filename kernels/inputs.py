@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import INTEGER_FUNCTIONS, Binary, Call, Constant, walk
 from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.linalg.backbone import Access, Instruction, Kernel, Operand, Value
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import greatest_magnitude, view
 from spacedsl.kernels.tensors import Parameter, Tensor
@@ -35,6 +36,9 @@ EXACT_BELOW: Mapping[DType, int] = {
 }  # fmt: skip
 """Integers of smaller magnitude are exact in every order of additions. What is kept in 16 bits is summed
 up in f32, and rounded in the end in one way, for which bf16 leaves room; f16 knows no larger numbers."""
+
+_TF32_BELOW = 2**11
+"""Factors of tf32 have that many bits. Inputs have fewer; what a kernel has made of them may have more."""
 
 LARGEST_INTEGER = 64
 """Of integer inputs: small enough that products of two of them, summed a thousand times, are exact in f32."""
@@ -68,6 +72,9 @@ RANDOM_KINDS = tuple(
 RANDOM = "random"
 """The name of what has no pattern."""
 
+_SINGLE = ("last element", "one element")
+"""The names of what has one element that is not zero."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arguments:
@@ -87,10 +94,36 @@ def plain_buffer(tensor: Tensor) -> Array:
     return np.empty(tensor.span, NUMPY_TYPE[tensor.dtype])
 
 
-def exact_below(kernel: Kernel) -> int:
-    """Integers of smaller magnitude are exact in all of the kernel's dtypes."""
-    computed = (i.dtype for i in kernel.instructions if i.dtype.has_arithmetic)
-    return min(EXACT_BELOW[dtype] for dtype in (*computed, *(t.dtype for t in kernel.tensors)))
+def is_exact_everywhere(kernel: KernelFile, arguments: Arguments) -> bool:
+    """Whether no partial result can reach integers that are not exact."""
+    limit = _exact_below(kernel)
+    return (
+        largest_partial(kernel.backbone, arguments.largest) < limit
+        or greatest_magnitude(kernel, arguments.inputs, arguments.parameters) < limit
+    )
+
+
+def _exact_below(kernel: KernelFile) -> int:
+    """Integers of smaller magnitude are exact in all of the kernel's dtypes, and in factors of tf32."""
+    backbone = kernel.backbone
+    computed = (i.dtype for i in backbone.instructions if i.dtype.has_arithmetic)
+    below = min(EXACT_BELOW[dtype] for dtype in (*computed, *(t.dtype for t in backbone.tensors)))
+    return min(below, _TF32_BELOW) if kernel.precision == "tf32" and _makes_factors(backbone) else below
+
+
+def _makes_factors(kernel: Kernel) -> bool:
+    """Whether products are summed up of what the kernel itself has computed."""
+    given = [t for t in kernel.tensors if not t.is_output]
+
+    def is_given(operand: Operand) -> bool:
+        match operand:
+            case Value(Instruction(op=Op.LOAD, access=Access(tensor=tensor))):
+                return tensor in given
+            case _:
+                return False
+
+    summed = (i.operands for i in kernel.instructions if i.op is Op.FMA)
+    return any(not is_given(factor) for a, b, *_ in summed for factor in (a, b))
 
 
 def random_inputs(
@@ -102,9 +135,9 @@ def random_inputs(
     """Floats of random sign, from 1/2 to 3/2: no sum loses a term, and quotients stay small.
 
     `kind` may ask for smaller ones, or for positive ones, which some functions want.
-    Integers, where a dtype asks for them, as `integer_inputs` gives them.
+    Integers for integer tensors, and as `integer_inputs` gives them where all are.
     """
-    if any(t.dtype is DType.I32 for t in kernel.backbone.tensors):
+    if all(t.dtype is DType.I32 for t in kernel.backbone.tensors):
         return integer_inputs(kernel, rng, allocate)
 
     signs = (-1.0, 1.0) if kind.is_signed else (1.0, 1.0)
@@ -113,14 +146,15 @@ def random_inputs(
         values: Array = (rng.random(count) + 0.5) * rng.choice(signs, count)
         return values * kind.scale if kind.scale != 1 else values
 
-    return _arguments(kernel, RANDOM, draw, allocate)
+    integers = _Integers(rng, _largest_integer(kernel), 1.0)
+    return _arguments(kernel, RANDOM, draw, allocate, integers)
 
 
 def integer_inputs(
     kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
 ) -> Arguments:
     """Random integers, as large as exact results allow; mostly zeros where even ones would sum up too far."""
-    largest, share = _largest_integer(kernel.backbone), 1.0
+    largest, share = _largest_integer(kernel), 1.0
     # Every attempt overwrites the one before.
     room = functools.cache(allocate)
     while True:
@@ -140,24 +174,28 @@ def adversarial_inputs(
     """Calls that single out mistakes: of indexing, of sign, of accumulation, of boundaries between tiles.
 
     The first has random integers. A large kernel has one call, and so has what `is_brief`: integers between
-    stretches of all the others where that is exact, and integers alone elsewhere.
+    stretches of all the others where that is exact, and integers alone elsewhere; also single elements, where
+    results are compared within a tolerance, which in a long sum is that of many terms.
     """
-    largest = _largest_integer(kernel.backbone)
+    largest = _largest_integer(kernel)
     kinds = _weaknesses(rng, largest)
     if not is_brief and not is_large(kernel.backbone):
         yield integer_inputs(kernel, rng, allocate)
         for name, draw in kinds.items():
             yield _arguments(kernel, name, draw, allocate)
-    elif _is_integral(kernel) and largest_partial(kernel.backbone, largest) < exact_below(kernel.backbone):
+    elif _is_integral(kernel) and largest_partial(kernel.backbone, largest) < _exact_below(kernel):
         patchwork = _Patchwork(_Integers(rng, largest, 1.0), tuple(kinds.values()))
         yield _arguments(kernel, "patchwork", patchwork, allocate)
     else:
         yield integer_inputs(kernel, rng, allocate)
+        if not _is_integral(kernel):
+            for name in _SINGLE:
+                yield _arguments(kernel, name, kinds[name], allocate, is_repeated=False)
 
 
 def most_calls(kernel: Kernel) -> int:
     """How many calls a kernel gets at most: a random one, and the adversarial ones."""
-    return 2 if is_large(kernel) else 2 + len(_weaknesses(np.random.default_rng(), 1))
+    return 2 + len(_SINGLE) if is_large(kernel) else 2 + len(_weaknesses(np.random.default_rng(), 1))
 
 
 def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:
@@ -165,23 +203,27 @@ def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:
         values: Array = np.where(rng.random(count) < 1 / 64, largest, 1)
         return values
 
-    def single(count: int) -> Array:
-        values: Array = np.arange(count) == rng.integers(count)
-        return values
+    def single(place: Callable[[int], int]) -> Draw:
+        def draw(count: int) -> Array:
+            values = np.zeros(count, np.int8)
+            values[place(count)] = 1
+            return values
+
+        return draw
 
     return {
         "zeros": np.zeros,
         "signs": lambda count: 1 - 2 * (np.arange(count) % 2),
         "mixed magnitudes": mixed,
-        "last element": lambda count: np.arange(count) == count - 1,
-        "one element": single,
+        _SINGLE[0]: single(lambda count: count - 1),
+        _SINGLE[1]: single(lambda count: int(rng.integers(count))),
     }
 
 
-def _largest_integer(kernel: Kernel) -> int:
+def _largest_integer(kernel: KernelFile) -> int:
     """Up to which all integers give exact results; 1 where even ones do not."""
-    largest = LARGEST_INTEGER
-    while largest > 1 and largest_partial(kernel, largest) >= exact_below(kernel):
+    largest, limit = LARGEST_INTEGER, _exact_below(kernel)
+    while largest > 1 and largest_partial(kernel.backbone, largest) >= limit:
         largest //= 2
     return largest
 
@@ -222,28 +264,34 @@ class _Patchwork:
         return values
 
 
-def _arguments(kernel: KernelFile, name: str, draw: Draw, allocate: Allocate) -> Arguments:
+def _arguments(
+    kernel: KernelFile,
+    name: str,
+    draw: Draw,
+    allocate: Allocate,
+    integers: Draw | None = None,
+    *,
+    is_repeated: bool = True,
+) -> Arguments:
+    """A call of drawn values, of `integers` for integer tensors; large tensors repeat some of them."""
     backbone = kernel.backbone
+
+    def drawn(dtype: DType) -> Draw:
+        return integers if integers is not None and dtype is DType.I32 else draw
+
     largest = 0.0
     inputs: dict[str, Array] = {}
     for tensor in backbone.tensors:
         if not tensor.is_output:
-            count = PERIOD if tensor.elements > LARGE_ELEMENTS else tensor.elements
-            values = elements(tensor.dtype, draw(count))
+            count = PERIOD if is_repeated and tensor.elements > LARGE_ELEMENTS else tensor.elements
+            values = elements(tensor.dtype, drawn(tensor.dtype)(count))
             largest = max(largest, float(np.abs(numbers(tensor.dtype, values)).max(initial=0)))
             inputs[tensor.name] = _fill(tensor, values, allocate(tensor))
-    parameters = {p.name: _scalar(p, name, draw) for p in backbone.parameters}
+    parameters = {p.name: _scalar(p, name, drawn(p.dtype)) for p in backbone.parameters}
     largest = max([largest, *map(abs, parameters.values())])
-    limit = exact_below(backbone)
-    is_exact = (
-        name != "random"
-        and _is_integral(kernel)
-        and (
-            largest_partial(backbone, largest) < limit
-            or greatest_magnitude(kernel, inputs, parameters) < limit
-        )
-    )
-    return Arguments(name, inputs, parameters, largest, is_exact)
+    arguments = Arguments(name, inputs, parameters, largest, is_exact=False)
+    may_be_exact = name != RANDOM and _is_integral(kernel)
+    return replace(arguments, is_exact=may_be_exact and is_exact_everywhere(kernel, arguments))
 
 
 def _scalar(parameter: Parameter, name: str, draw: Draw) -> float:

@@ -90,9 +90,9 @@ def greatest_magnitude(
     """
     largest = 0.0
 
-    def watch(_: Expression, values: Array) -> None:
+    def watch(node: Expression, values: Array) -> None:
         nonlocal largest
-        if values.size:
+        if values.size and not isinstance(node, Constant):
             largest = max(largest, float(values.max()))
 
     dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}

@@ -24,12 +24,11 @@ from spacedsl.kernels.inputs import (
     Array,
     RandomKind,
     adversarial_inputs,
-    exact_below,
+    is_exact_everywhere,
     plain_buffer,
     random_inputs,
 )
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import evaluate, view
 from spacedsl.kernels.rounding import Spreads, rounding_errors
 
@@ -97,8 +96,7 @@ def make_cases(
     """
     yield _random_case(kernel, random, allocate)
     for arguments in adversarial_inputs(kernel, random, allocate, is_brief=is_brief):
-        largest = largest_partial(kernel.backbone, arguments.largest)
-        if arguments.is_exact or largest < exact_below(kernel.backbone):
+        if arguments.is_exact or is_exact_everywhere(kernel, arguments):
             case = _evaluated(kernel, arguments, allocate)
             if arguments.is_exact or all(_is_finite(kernel, case, name) for name in case.expected):
                 yield case

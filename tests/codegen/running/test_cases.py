@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from spacedsl.codegen.running.cases import ALWAYS_CHECKED, TIMED_CASE, Case, make_cases
 from spacedsl.codegen.running.differences import first_difference
-from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.diagnostics import Source
+from spacedsl.kernels.kernel_file import KernelFile, check_kernel
 from spacedsl.kernels.reference import view
 from tests.codegen.kernels import axpy, matmul, parse
 from tests.codegen.zoo import zoo
@@ -152,3 +155,69 @@ def test_long_sums_may_be_added_one_after_the_other(count: int) -> None:
         assert isinstance(tolerance, float) and tolerance < wanted / 32
         for found in sums:
             assert abs(float(found.sum()) - wanted) <= tolerance, case.name
+
+
+@pytest.mark.parametrize("count", [3000, (1 << 22) + 100, 1 << 24])
+def test_the_last_term_of_a_mean_is_missed(count: int) -> None:
+    """Within the tolerance of a long sum, one term is as good as none: unless it is the only one."""
+    kernel = parse(
+        f"kernel: mean\nbackbone: linalg\ntensors:\n  x: {{dtype: f32, shape: [{count}]}}\n"
+        f"  s: {{dtype: f32, shape: [], output: true}}\ncompute:\n  - s = sum[p](x[p]) / {count}\n"
+    )
+
+    def is_right(case: Case, terms: int) -> bool:
+        found = np.array([case.inputs["x"][:terms].sum(dtype=np.float32) / count], np.float32)
+        return first_difference(found, case.expected["s"], case.tolerances["s"]) == ""
+
+    found = [(is_right(case, count), is_right(case, count - 1)) for case in made(kernel).values()]
+    assert all(whole for whole, _ in found)
+    assert not all(part for _, part in found)
+
+
+MASKED = """
+kernel: masked
+backbone: linalg
+sizes: {n: 64}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  mask: {dtype: i32, shape: [n]}
+  y: {dtype: f32, shape: [n], output: true}
+  count: {dtype: i32, shape: [n], output: true}
+compute:
+  - y[i] = log(x[i])
+  - count[i] = mask[i] + 1
+"""
+
+
+def test_floats_are_drawn_as_floats_beside_integers() -> None:
+    case = made(parse(MASKED))["random"]
+    assert (case.inputs["x"] > 0).all() and len(np.unique(case.inputs["x"])) == 64
+    assert len(np.unique(case.inputs["mask"])) > 8 and case.inputs["mask"].dtype == np.int32
+    assert case.tolerances["count"] == 0
+
+
+CHAIN = """
+kernel: chain
+backbone: linalg
+precision: tf32
+sizes: {n: 16}
+tensors:
+  A: {dtype: f32, shape: [n, n]}
+  B: {dtype: f32, shape: [n, n]}
+  C: {dtype: f32, shape: [n, n]}
+  D: {dtype: f32, shape: [n, n], output: true}
+compute:
+  - T[i, j] = sum[p](A[i, p] * B[p, j])
+  - D[i, j] = sum[p](T[i, p] * C[p, j])
+"""
+
+
+def test_products_of_products_are_compared_exactly_where_tf32_holds_them() -> None:
+    """A factor of tf32 is cut off to 11 bits, which the first product may not need more than."""
+    kernel = check_kernel(Source("chain.yaml", CHAIN), Path("chain.yaml"), {}, kind="gpu")
+    cases = made(kernel)
+    assert "integers" in cases and cases["integers"].tolerances["D"] == 0
+    for case in cases.values():
+        if case.tolerances["D"] == 0:
+            a, b = (case.inputs[n].reshape(16, 16) for n in "AB")
+            assert np.abs(a @ b).max() <= 2**11, case.name
