@@ -213,10 +213,10 @@ class _Loader:
         if self.report:
             raise DiagnosticError(in_order(self.report))
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
-        built, multiplied = computation, frozenset[DType]()
-        if self.kind == "gpu":
-            multiplied = MULTIPLIED[self.entry.precision]
-            built = reductions_apart(computation, {*declared.tensors, *declared.parameters})
+        is_gpu = self.kind == "gpu"
+        multiplied = MULTIPLIED[self.entry.precision] if is_gpu else frozenset[DType]()
+        names = {*declared.tensors, *declared.parameters}
+        built = reductions_apart(computation, names, are_shared_out=is_gpu)
         backbone = build(self.entry.kernel, built, tensors, parameters, tilings, multiplied)
         return KernelFile(
             path=path,

@@ -1,19 +1,24 @@
-"""Reductions in lines of their own: what many threads reduce to a few results, before it is used.
+"""Reductions in lines of their own: those that have no place among the loops of the line that uses them.
 
-In: a checked computation. Out: one with the same results. A reduction of many terms with hardly any results
-that a line goes on computing with becomes a line before it, whose target is an intermediate:
+In: a checked computation. Out: one with the same results. Such a reduction becomes a line before the one that
+goes on computing with it; the target of that line is an intermediate:
 
-    s = alpha * sum[p](x[p])    becomes    s_sum = sum[p](x[p]); s = alpha * s_sum
+    y[i] = alpha * sum[p](A[i, p])                           y_sum[i] = sum[p](A[i, p])
+                                                             y[i] = alpha * y_sum[i]
+    D[i, j] = sum[p](sum[q](A[i, q] * B[q, p]) * C[p, j])    D_sum[i, p] = sum[q](A[i, q] * B[q, p])
+                                                             D[i, j] = sum[p](D_sum[i, p] * C[p, j])
 
-So a target may combine parts of it in memory, where the second line would use what is not there yet.
+The first is so on a GPU, where there are many terms and hardly any results: a target may combine parts of
+it in memory, where the second line would use what is not there yet. The second is so everywhere: all j would
+have to be summed up beside each other, since what has been computed for a p is kept until the next one only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import replace
-from functools import partial
+from itertools import combinations
 
 from spacedsl.kernels.computation import Computation
 from spacedsl.kernels.expression import (
@@ -26,6 +31,7 @@ from spacedsl.kernels.expression import (
     Read,
     Reduction,
     indices_of,
+    walk,
 )
 from spacedsl.kernels.linalg.backbone import MOST_ALONE
 from spacedsl.kernels.tensors import Tensor, dense_strides
@@ -35,8 +41,8 @@ LEAST_TERMS = 1 << 14
 """Of a reduction: one block has gone through fewer before another kernel has started."""
 
 
-def reductions_apart(computation: Computation, declared: Set[str]) -> Computation:
-    """`declared`: the names of tensors and parameters."""
+def reductions_apart(computation: Computation, declared: Set[str], *, are_shared_out: bool) -> Computation:
+    """`declared`: the names of tensors and parameters. `are_shared_out`: also those of a few results."""
     extents = computation.extents
     others = (*computation.intermediates, *(padding.padded for padding in computation.paddings))
     names = UniqueNames({*declared, *extents, *(tensor.name for tensor in others)})
@@ -44,25 +50,54 @@ def reductions_apart(computation: Computation, declared: Set[str]) -> Computatio
     added: list[Tensor] = []
     computed_in = dict(computation.computed_in)
 
-    def apart(reduction: Reduction, target: str) -> Read | None:
+    def has_few_results(reduction: Reduction) -> bool:
+        results = math.prod(extents[i] for i in indices_of(reduction))
+        terms = math.prod(extents[i] for i in reduction.indices)
+        return are_shared_out and results <= MOST_ALONE and terms >= LEAST_TERMS
+
+    def apart(reduction: Reduction, target: str) -> Read:
         needed = indices_of(reduction)
         free = [i for i in extents if i in needed]
-        results = math.prod(extents[i] for i in free)
-        if results > MOST_ALONE or math.prod(extents[i] for i in reduction.indices) < LEAST_TERMS:
-            return None
         shape = tuple(extents[i] for i in free)
         dtype, name = computed_in[target], names.fresh(f"{target}_{reduction.operator}")
         added.append(Tensor(name, dtype, shape, dense_strides(shape), is_output=True))
         computed_in[name] = dtype
         found = Read(name, tuple(Name(i, reduction.span) for i in free), reduction.span, reduction.span)
-        lines.append(Assignment(found, reduction, reduction.span))
+        add(Assignment(found, reduction, reduction.span))
         return found
 
-    for line in computation.assignments:
-        value = line.value
-        if not isinstance(value, Reduction):
-            value = _replaced(value, partial(apart, target=line.target.tensor))
+    def add(line: Assignment) -> None:
+        """The line, behind those that it needs."""
+        target = frozenset(line.target.indices)
+        inside = [r for r in _reductions(line.value) if r is not line.value]
+        is_chain = _is_chain([own for own in map(indices_of, inside) if own <= target])
+
+        def has_no_place(reduction: Reduction, around: frozenset[str]) -> bool:
+            own = indices_of(reduction)
+            if own == target | around:
+                return False
+            return not is_chain or not own <= target
+
+        def replaced(node: Expression, around: frozenset[str]) -> Expression:
+            match node:
+                case Reduction(indices=indices, body=body):
+                    is_few = not around and has_few_results(node)
+                    if node is not line.value and (is_few or has_no_place(node, around)):
+                        return apart(node, line.target.tensor)
+                    return replace(node, body=replaced(body, around | set(indices)))
+                case Negation(operand=operand):
+                    return replace(node, operand=replaced(operand, around))
+                case Binary(left=left, right=right):
+                    return replace(node, left=replaced(left, around), right=replaced(right, around))
+                case Call(arguments=arguments):
+                    return replace(node, arguments=tuple(replaced(a, around) for a in arguments))
+            return node
+
+        value = replaced(line.value, frozenset())
         lines.append(replace(line, value=value))
+
+    for line in computation.assignments:
+        add(line)
     return replace(
         computation,
         assignments=tuple(lines),
@@ -71,15 +106,10 @@ def reductions_apart(computation: Computation, declared: Set[str]) -> Computatio
     )
 
 
-def _replaced(node: Expression, apart: Callable[[Reduction], Read | None]) -> Expression:
-    """The expression with what `apart` gives for outermost reductions in it."""
-    match node:
-        case Reduction():
-            return apart(node) or node
-        case Negation(operand=operand):
-            return replace(node, operand=_replaced(operand, apart))
-        case Binary(left=left, right=right):
-            return replace(node, left=_replaced(left, apart), right=_replaced(right, apart))
-        case Call(arguments=arguments):
-            return replace(node, arguments=tuple(_replaced(a, apart) for a in arguments))
-    return node
+def _reductions(node: Expression) -> list[Reduction]:
+    return [n for n in walk(node) if isinstance(n, Reduction)]
+
+
+def _is_chain(sets: list[frozenset[str]]) -> bool:
+    """Whether loops can be nested so that each of these sets is that of all loops outside of some."""
+    return all(a <= b or b <= a for a, b in combinations(sets, 2))

@@ -1,4 +1,4 @@
-"""Lines that are added for a GPU: where there are any, and that results are the same."""
+"""Lines that are added: where there are any, and that results are the same."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from spacedsl.kernels.expression import Reduction
 from spacedsl.kernels.inputs import random_inputs
 from spacedsl.kernels.kernel_file import KernelFile, Kind
 from spacedsl.kernels.reference import evaluate
+from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.kernels import parse
 
 FILE = """
@@ -120,3 +121,53 @@ compute:
     assert len(lines(kernel)) == 2
     found, wanted = (evaluate(k, arguments.inputs, arguments.parameters)["y"] for k in (apart, kernel))
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+NESTED = """
+kernel: nested
+backbone: linalg
+sizes: {{n: {n}}}
+tensors:
+  A: {{dtype: f32, shape: [n, n]}}
+  B: {{dtype: f32, shape: [n, n]}}
+  D: {{dtype: f32, shape: [n, n], output: true}}
+compute:
+  - D[i, j] = {value}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "added"),
+    [
+        ("sum[p](sum[q](A[i, q] * B[q, p]) * B[p, j])", [("D_sum", ("i", "p"))]),
+        ("max[p](sum[q](A[i, q] * B[q, p]) + B[p, j])", [("D_sum", ("i", "p"))]),
+        ("sum[q](A[i, q] * sum[p](A[q, p] * B[p, 0])) * B[0, j]", [("D_sum", ("q",))]),
+        ("sum[p](max[q](A[q, p]) * B[p, j] * A[i, p])", [("D_max", ("p",))]),
+        ("A[i, j] * sum[q](B[q, j]) + sum[p](A[i, p])", [("D_sum", ("j",)), ("D_sum_2", ("i",))]),
+        (
+            "sum[p](A[i, p] * sum[q](B[p, q] * sum[k](A[q, k])) * B[p, j])",
+            [("D_sum_sum", ("q",)), ("D_sum", ("p",))],
+        ),
+        ("exp(A[i, j] - max[q](A[i, q])) / sum[q](exp(A[i, q] - max[p](A[i, p]))) + B[i, j]", []),
+        ("max[q](A[q, j]) * B[i, j]", []),
+        ("sum[p](sum[q](A[i, q] * B[p, q]) * B[j, 0])", [("D_sum", ("i", "p"))]),
+        ("sum[p](A[i, p] * B[p, j]) + sum[q](A[i, q] * A[q, j])", []),
+    ],
+)
+def test_a_reduction_without_a_place_among_the_loops_has_a_line_of_its_own(
+    value: str, added: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    """And with that there are implementations, however many values there are to sum up beside each other."""
+    kernel = parse(NESTED.format(n=1024, value=value))
+    assert [(target, indices) for target, indices, _ in lines(kernel)[:-1]] == added
+    assert random_candidate(space_of(kernel), np.random.default_rng(1)) is not None
+    small = parse(NESTED.format(n=6, value=value))
+    arguments = random_inputs(small, np.random.default_rng(3))
+    found, wanted = (
+        evaluate(k, arguments.inputs, arguments.parameters)["D"]
+        for k in (replace(small, computation=small.built), small)
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    a, b = (arguments.inputs[n].reshape(6, 6).astype(np.float64) for n in "AB")
+    if value.startswith("sum[p](sum[q](A[i, q] * B[q, p]) * B"):
+        np.testing.assert_allclose(wanted, a @ b @ b, rtol=1e-5)
