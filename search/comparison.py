@@ -32,6 +32,8 @@ class Finalist:
     code: str
     timing: Timing
     bound_ns: float
+    slowdown: float = 1.0
+    """Of the machine, when it was timed; the same for all that were measured side by side."""
     is_tied: bool = False
     """Whether its time cannot be told from the best one's; for the best one, from another's."""
 
@@ -56,9 +58,10 @@ def judged(
 
 
 def ranked(finalists: Sequence[Finalist]) -> tuple[Finalist, ...]:
-    """Fastest first, ties with the best one marked."""
+    """Fastest first, as times of different moments compare, ties with the best one marked."""
     if not finalists:
         return ()
-    best, *others = sorted(finalists, key=lambda finalist: finalist.timing.time_ns)
-    others = [replace(f, is_tied=f.timing.low_ns <= best.timing.high_ns) for f in others]
+    best, *others = sorted(finalists, key=lambda finalist: finalist.timing.time_ns / finalist.slowdown)
+    most_ns = best.timing.high_ns / best.slowdown
+    others = [replace(f, is_tied=f.timing.low_ns / f.slowdown <= most_ns) for f in others]
     return (replace(best, is_tied=any(f.is_tied for f in others)), *others)

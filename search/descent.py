@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -109,6 +109,13 @@ class Descent:
             steps.append(step)
             end = candidate
         return Implementation(self._rollouts.bounded(Bounded(end, node.start.bound_ns)), tuple(steps), 0)
+
+    def in_order(self, node: Expanded, end: Implementation) -> Implementation:
+        """What a rollout below a node came to, by the steps of the tree's ordering: one way to each."""
+        if self.rollouts is None:
+            return end
+        way = self.way(node.start.candidate, end.end.candidate)
+        return replace(end, steps=tuple(step for step, _ in way))
 
     def way(self, start: Candidate, implementation: Candidate) -> Iterator[tuple[Step, Candidate]]:
         """Each step from a candidate to an implementation below it, and where it leads to."""

@@ -260,7 +260,7 @@ class Drawing:
                 found.append(other)
         if len(found) > 1:
             end = min(found, key=lambda each: self.descent.needed_ns(each.end.candidate))
-        return Visit(node, expanded, end)
+        return Visit(node, expanded, self.descent.in_order(expanded, end))
 
     def _near(self, state: State, rng: np.random.Generator) -> Visit | None:
         """An implementation near the best ones that was not yet met, the node that it lies below, and the
@@ -311,7 +311,8 @@ class Drawing:
         is_new = state.climb.first > 1 and state.climb.valid < FIRST_ROLLOUTS
         policy = Uniform() if is_new and self.policy.share_near else self.policy
         node = state.tree.root
-        while node.is_expanded:
+        # One that a rising cut opened again may be expanded and have no children.
+        while node.children:
             node = policy.choose(state.tree, node, rng)
         return node
 

@@ -67,8 +67,8 @@ class Evaluated:
 class NewBest:
     """Measured twice, but for what takes long; the slower of both timings. `steps` lead to it from the root.
 
-    It is slower than the one before only where a comparison has just shown that one to fail, or to be slower
-    than it had seemed.
+    Its time may be greater than that of the one before: where the machine is slower now, or where a
+    comparison has shown that one to fail, or to be slower than it had seemed.
     """
 
     iteration: int
@@ -76,6 +76,8 @@ class NewBest:
     bound_ns: float
     timing: Timing
     steps: tuple[Step, ...]
+    is_compared: bool = False
+    """Whether it is not new, but was found to be the best by a comparison."""
 
 
 @dataclass(frozen=True, slots=True)

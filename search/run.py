@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -138,11 +139,16 @@ class Search:
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""
         self._witnesses = Witnesses(evaluator, clock)
-        self._is_interrupted = False
+        self._interrupted = mmap.mmap(-1, 1)
+        """A byte that processes share which are forked from this one."""
+
+    @property
+    def _is_interrupted(self) -> bool:
+        return self._interrupted[0] != 0
 
     def interrupt(self) -> None:
-        """Ends the search after the iteration in progress."""
-        self._is_interrupted = True
+        """Ends the search after the iteration in progress, and walks where they are."""
+        self._interrupted[0] = 1
 
     def run(self) -> Result:
         root = self._instance.root()
@@ -280,9 +286,11 @@ class Search:
             if self._store is not None:
                 self._store.append_evaluation(evaluation, code)
             self._tell(state.evaluate(evaluation))
-            self._lowered.pop(digest, None)
             if self._is_interrupted or self._is_spent(state, started):
-                return
+                break
+        # What is cut now and opened again is lowered again: evaluators do not remember programs for long.
+        waiting = {pending.drawn.digest for pending in state.waiting}
+        self._lowered = {digest: made for digest, made in self._lowered.items() if digest in waiting}
 
     def _slowdown(self, state: State, root: Candidate) -> float:
         """Of the machine at this moment."""
@@ -324,7 +332,7 @@ class Search:
         count, processes = self._walks(state), self._options.processes
 
         def is_over() -> bool:
-            return self._is_spent(state, started)
+            return self._is_interrupted or self._is_spent(state, started)
 
         for node, expanded, end in self._drawing.visits(state, self._rng, count, processes, is_over):
             drawn = self._drawn(state, end) if isinstance(end, Implementation) else None
@@ -382,7 +390,7 @@ class Search:
             try:
                 self._judge(state, root, contenders, processes, passed_over)
             except KeyboardInterrupt:
-                self._is_interrupted = True
+                self.interrupt()
                 return
             compared.update(contender.digest for contender in contenders)
 
@@ -409,7 +417,9 @@ class Search:
         candidate = replay(self._instance, root, contender.steps)
         lowered = self._made(candidate)
         bound_ns = contender.bound_ns * state.tree.scale
-        return Finalist(candidate, lowered.digest, lowered.code, contender.timing, bound_ns)
+        return Finalist(
+            candidate, lowered.digest, lowered.code, contender.timing, bound_ns, contender.slowdown
+        )
 
     def _made(self, candidate: Candidate) -> Lowered:
         """The program of what had been measured."""

@@ -11,7 +11,8 @@ import math
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from heapq import merge
+from itertools import islice
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
@@ -142,7 +143,9 @@ class State:
     contenders: list[Contender] = field(default_factory=list)
     """Fastest first, with distinct code."""
     reserve: list[Contender] = field(default_factory=list)
-    """All slower ones, fastest first: they are promoted where all contenders turn out to be wrong."""
+    """All others, fastest first: slower ones, and what a comparison had no time for. They are promoted where
+    all contenders turn out to be wrong, and before new code competes with contenders.
+    """
     defects: list[Failed] = field(default_factory=list)
     """The first `KEPT_DEFECTS` of each class of failure that is a defect."""
     trials: list[Trial] = field(default_factory=list)
@@ -168,9 +171,12 @@ class State:
         """As it was measured, with the slowdown of that moment."""
         return self.contenders[0].timing.time_ns if self.contenders else None
 
+    def _all(self) -> Iterator[Contender]:
+        return merge(self.contenders, self.reserve, key=_comparable_ns)
+
     def fastest(self) -> Iterator[Contender]:
         """The implementations of this climb, fastest first, with distinct code."""
-        return (c for c in chain(self.contenders, self.reserve) if c.iteration >= self.climb.first)
+        return (c for c in self._all() if c.iteration >= self.climb.first)
 
     def doubted(self, count: int) -> list[Contender]:
         """The fastest of this climb, and the one that was when they were last measured again."""
@@ -210,8 +216,8 @@ class State:
         """Whether new code that takes so long is among the fastest so far; None: it failed."""
         if comparable_ns is None:
             return False
-        slowest_ns = self.contenders[-1].comparable_ns if self.contenders else math.inf
-        return len(self.contenders) < self.kept_contenders or comparable_ns < slowest_ns
+        fastest = list(islice(self._all(), self.kept_contenders))
+        return len(fastest) < self.kept_contenders or comparable_ns < fastest[-1].comparable_ns
 
     def progress(self) -> Progress:
         return Progress(
@@ -334,8 +340,7 @@ class State:
         for digest in sorted(new.keys() & self.given_up.keys()):
             events += self._recovered(self.given_up.pop(digest), new[digest])
         if not self.contenders:
-            self.contenders = self.reserve[: self.kept_contenders]
-            del self.reserve[: self.kept_contenders]
+            self._promote()
         self.tree.recut(self.best_ns, self.tree.scale)
         if is_of_climb:
             again = [c for c in self.fastest() if c.digest in new] or list(islice(self.fastest(), 1))
@@ -343,7 +348,7 @@ class State:
             self.climb = self.climb.remeasured(times_ns, self.iterations)
         if self.best is None or (best is not None and best.digest == self.best.digest):
             return events
-        return [*events, self._new_best(self.best)]
+        return [*events, replace(self._new_best(self.best), is_compared=True)]
 
     def _recovered(self, pending: Pending, outcome: Outcome) -> list[Event]:
         """Of a program that had been given up: what became of it with more time."""
@@ -391,16 +396,21 @@ class State:
         best, drawn = self.best, pending.drawn
         steps = self.steps(pending.node, drawn.steps)
         contender = Contender(pending.iteration, drawn.digest, timing, drawn.bound_ns, steps, slowdown)
+        self._promote()
         self._keep(contender)
         if best is not None and contender.comparable_ns >= best.comparable_ns:
             return []
         self.tree.recut(timing.time_ns, self.tree.scale)
         return [self._new_best(contender)]
 
+    def _promote(self) -> None:
+        """The fastest of the others where contenders failed, or gave way."""
+        room = self.kept_contenders - len(self.contenders)
+        for contender in self.reserve[:room]:
+            insort(self.contenders, contender, key=_comparable_ns)
+        del self.reserve[:room]
+
     def _keep(self, contender: Contender) -> None:
-        if not self.is_contender(contender.comparable_ns):
-            insort(self.reserve, contender, key=_comparable_ns)
-            return
         insort(self.contenders, contender, key=_comparable_ns)
         for slower in self.contenders[self.kept_contenders :]:
             insort(self.reserve, slower, key=_comparable_ns)

@@ -24,6 +24,7 @@ from tempfile import mkdtemp
 from types import TracebackType
 from typing import IO, Any, Self
 
+from spacedsl.kernels.evaluation import Outcome
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.measurements import Measurement
 from spacedsl.search.rows import (
@@ -116,6 +117,8 @@ _COMPARE = (
     "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), (SELECT COUNT(*) FROM evaluation), "
     "?, ?, ?, ?, ?, ?, ?, ?"
 )
+_NOTHING = ""
+"""In place of a digest, for a comparison that said nothing."""
 _MEASURE = "INSERT OR REPLACE INTO measurement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MEASURED = "SELECT * FROM measurement ORDER BY rowid"
 _COMPARED = "SELECT * FROM comparison ORDER BY number, rowid"
@@ -195,14 +198,18 @@ class Store:
         """The record of an earlier run, to go on with or only to read. Raises `StoreError`."""
         if not holds_run(folder):
             raise StoreError(f"{folder} holds no run: there is no {DATABASE} in it")
-        lock = None if read_only else _locked(folder)
-        store = cls(folder, sqlite3.connect(folder / DATABASE, isolation_level=None), lock)
+        if read_only:
+            store = cls(folder, _readable_only(folder / DATABASE), None)
+        else:
+            lock = _locked(folder)
+            store = cls(folder, sqlite3.connect(folder / DATABASE, isolation_level=None), lock)
         try:
             store._check_schema()
-            # With a write-ahead log a commit survives the end of the process without waiting for the disk.
-            with store._readable():
-                store._connection.execute("PRAGMA journal_mode = WAL")
-                store._connection.execute("PRAGMA synchronous = NORMAL")
+            if not read_only:
+                # With a log that is written ahead, a commit survives the end of the process without waiting.
+                with store._readable():
+                    store._connection.execute("PRAGMA journal_mode = WAL")
+                    store._connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             store.close()
             raise
@@ -272,9 +279,9 @@ class Store:
             (number,) = self._connection.execute(
                 "SELECT COALESCE(MAX(number), 0) + 1 FROM comparison"
             ).fetchone()
+            outcomes = comparison.outcomes or {_NOTHING: Outcome(None)}
             rows = [
-                (number, digest, *cells_of(outcome), outcome.slowdown)
-                for digest, outcome in comparison.outcomes.items()
+                (number, digest, *cells_of(outcome), outcome.slowdown) for digest, outcome in outcomes.items()
             ]
             self._connection.executemany(_COMPARE, rows)
 
@@ -318,6 +325,16 @@ class Store:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """All that is read belongs to one moment."""
+        with self._readable():
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
     def iterations(self) -> Iterator[Iteration]:
         """All committed iterations, in order."""
         with self._readable():
@@ -331,7 +348,14 @@ class Store:
             yield iteration
 
     def history(self) -> Iterator[Iteration | Evaluation | Comparison]:
-        """All that is committed, in order: each says, or implies, how much of the others was before it."""
+        """All that is committed, in order: each says, or implies, how much of the others was before it.
+
+        What is committed meanwhile is left out.
+        """
+        with self._reading():
+            yield from self._history()
+
+    def _history(self) -> Iterator[Iteration | Evaluation | Comparison]:
         evaluations, comparisons = self._evaluations(), self._comparisons()
         drawn = done = 0
         for iteration in self.iterations():
@@ -368,6 +392,7 @@ class Store:
                 outcomes = {
                     digest: replace(outcome_of(*cells), slowdown=slowdown)
                     for _, _, _, digest, *cells, slowdown in group
+                    if digest != _NOTHING
                 }
                 found.setdefault((before[0], before[1]), []).append(Comparison(outcomes))
         return found
@@ -383,6 +408,26 @@ class Store:
     def code(self, digest: str) -> str | None:
         row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else str(row[0])
+
+
+def _readable_only(database: Path) -> sqlite3.Connection:
+    """A connection that writes nothing.
+
+    Beside a write-ahead log SQLite makes a file for who reads, but where it may not. Without a log there is
+    nothing that anybody would have to be told of.
+    """
+    address = f"{database.absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None)
+    try:
+        connection.execute("PRAGMA user_version")
+    except sqlite3.OperationalError:
+        if database.with_name(f"{database.name}-wal").exists():
+            return connection
+        connection.close()
+        return sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
+    except sqlite3.DatabaseError:
+        pass  # said when its schema is checked
+    return connection
 
 
 def holds_run(folder: Path) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spacedsl.api.solving import pose_unmeasured
-from spacedsl.api.space_size import estimate, measure_size
+from spacedsl.api.space_size import SpaceSize, estimate, measure_size
 from spacedsl.cli.stats import estimated, number
 from spacedsl.engine.instance import Engine
 from spacedsl.engine.native.sizes import Probes
@@ -55,6 +55,17 @@ def test_numbers_beyond_a_float_have_a_mean() -> None:
     plain = estimate("chen", probes([*small, 0.0]))
     assert scaled.log10 == pytest.approx(math.log10(4 / 3) + 2048 * math.log10(2))
     assert scaled.relative_ci == pytest.approx(plain.relative_ci)
+
+
+def test_of_a_few_probes_nobody_knows_how_skewed_they_are() -> None:
+    """Two are as far below their mean as above it, whatever they are samples of."""
+    rng = np.random.default_rng(0)
+    many, few = (estimate("knuth", probes(list(rng.lognormal(0, 2, n)))) for n in (2000, 2))
+    assert abs(few.skewness) < abs(many.skewness)
+    for estimates in ((many, few), (few, many)):
+        assert SpaceSize(None, estimates, 0, 0.0, (0.0, 1.0)).best is many
+    alike = estimate("chen", probes(list(rng.lognormal(0, 0.1, 200))))
+    assert SpaceSize(None, (many, alike), 0, 0.0, (0.0, 1.0)).best is alike
 
 
 def test_probes_that_came_to_nothing_give_no_mean() -> None:

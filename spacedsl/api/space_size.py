@@ -32,6 +32,9 @@ NODES_OF_ONE = 4
 DOMINANT_SHARE = 0.1
 """Of the sum of an estimate: a single probe that has more makes its interval doubtful."""
 
+FEWEST_PROBES = 30
+"""Of an estimate whose skewness says something."""
+
 _BATCH = 4096
 _FIRST_NODES = 2_000
 _NO_SKEWNESS = 1e-6
@@ -75,9 +78,14 @@ class SpaceSize:
 
     @property
     def best(self) -> Estimate:
-        """The estimate whose interval is trusted most: of the mean with the least skewness that is one."""
-        known = [e for e in self.estimates if e.relative_ci is not None]
-        return min(known or self.estimates, key=lambda e: abs(e.skewness))
+        """The estimate whose interval is trusted most: of the mean with the least skewness that is one.
+
+        A few probes say nothing of skewness: of two, it is always 0.
+        """
+        known = [e for e in self.estimates if e.probes >= FEWEST_PROBES]
+        if not known:
+            return max(self.estimates, key=lambda e: e.probes)
+        return min(known, key=lambda e: abs(e.skewness))
 
 
 def measure_size(root: Candidate, rule: Ordering, seed: int, seconds: float) -> SpaceSize:

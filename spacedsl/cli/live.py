@@ -6,7 +6,6 @@ touches the search; without events the clock goes on all the same.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -205,17 +204,14 @@ class Lines:
     board: Board
     is_periodic: bool = True
     last_line: float = 0.0
-    best_ns: float = math.inf
-    """As it was last said."""
 
     def listen(self, event: Activity) -> None:
         self.board.take(event)
         at = clock(self.board.elapsed_s)
         match event:
-            case NewBest(timing=timing, bound_ns=bound_ns):
+            case NewBest(timing=timing, bound_ns=bound_ns, is_compared=is_compared):
                 # A comparison can show that what seemed to be the best was lucky.
-                what = "new best" if timing.time_ns < self.best_ns else "side by side, another is the best:"
-                self.best_ns = timing.time_ns
+                what = "side by side, another is the best:" if is_compared else "new best"
                 self.console.say(f"{at}  {what} {duration(timing.time_ns)}, bound {duration(bound_ns)}")
             case Defect():
                 self._defect(event)

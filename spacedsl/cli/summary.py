@@ -5,6 +5,7 @@ In: a `Result` or `Replay` of `spacedsl.api`. Out: text for people, and the JSON
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,9 @@ def _best(result: Result, best: Best) -> list[str]:
 
 
 def _bound(result: Result, best: Best) -> Iterator[str]:
-    least_ns = result.progress.least_bound_ns
+    progress = result.progress
+    # Where times are predicted, the tree is cut by these, whatever a GPU has measured since.
+    least_ns = min(progress.least_bound_ns, math.inf if progress.best_ns is None else progress.best_ns)
     own = f"own bound {duration(best.bound_ns)}"
     if least_ns >= best.time_ns:
         yield f"bound      nothing faster is left in the space ({own})"

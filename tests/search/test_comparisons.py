@@ -5,17 +5,29 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
+from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.search.climbs import DOUBT
+from spacedsl.search.comparison import Comparison, Finalist, ranked
 from spacedsl.search.events import Comparing, Event, Failed, NewBest
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
 from spacedsl.search.run import DOUBTED, Options
-from spacedsl.search.tree import replay
-from tests.search.toy import ExactBound, ToyEvaluator, ToyInstance, cost, search, timing, values_of
+from spacedsl.search.state import Drawn, Evaluation, Iteration, State
+from spacedsl.search.tree import Expansion, Step, Tree, replay
+from tests.search.toy import (
+    ExactBound,
+    ToyEvaluator,
+    ToyInstance,
+    cost,
+    search,
+    timing,
+    values_of,
+)
 
 
 def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
@@ -221,3 +233,79 @@ def test_an_interrupt_in_the_last_comparison_ends_the_run_as_interrupted() -> No
     assert result.stop is Stop.INTERRUPTED
     assert result.best is not None
     assert not evaluator.is_open
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_leaf_that_was_cut_and_is_opened_again_is_measured(policy: str) -> None:
+    """What was left of it was forced, with a bound above the best time, which a comparison then raised."""
+
+    class Cut(ExactBound):
+        """Says nothing of what is open, and that the second decision has no choice."""
+
+        def __call__(self, candidate: Candidate) -> float:
+            first, second = candidate.instance.variables
+            if candidate.mask(second) == 0b10:
+                return math.inf
+            return (
+                1.0 if candidate.is_open(first) or candidate.is_open(second) else super().__call__(candidate)
+            )
+
+    def cost_of(values: tuple[int, ...]) -> float:
+        return 100.0 + values[0]
+
+    def compared(contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
+        return [Outcome(timing(1.1 * cost_of(tuple(map(int, c.code.split()))))) for c in contenders]
+
+    instance = ToyInstance([4, 2])
+    for seed in range(4):
+        evaluator = ToyEvaluator(cost_of)
+        evaluator.compare = compared  # type: ignore[method-assign]
+        result = search(instance, evaluator, Cut(instance, cost_of), policy, Options(seed=seed, batch=1))
+        assert result.stop is Stop.EXHAUSTED
+        assert result.progress.evaluations == 4
+
+
+def test_of_times_of_different_moments_the_best_is_that_of_the_fastest_implementation() -> None:
+    """An interrupted run has had no last comparison: what was timed in a fast moment is not the best."""
+
+    def finalist(digest: str, time_ns: float, slowdown: float) -> Finalist:
+        instance = ToyInstance([2])
+        root = instance.root()
+        assert root is not None
+        return Finalist(root, digest, "", timing(time_ns), 1.0, slowdown)
+
+    lucky, fast = finalist("lucky", 511.0, 0.5), finalist("fast", 1017.0, 1.0)
+    found = ranked([lucky, fast])
+    assert [f.digest for f in found] == ["fast", "lucky"]
+    assert [f.is_tied for f in found] == [False, False]
+    assert [f.is_tied for f in ranked([fast, replace(lucky, timing=timing(508.6))])] == [True, True]
+
+
+def test_others_take_the_places_that_contenders_have_left_before_new_code_does() -> None:
+    """A comparison had no time for slower contenders: what is new competes with all of them."""
+    state = State(Tree(ToyInstance([9, 9]), root_of(ToyInstance([9, 9])), 1.0, 4), kept_contenders=3)
+    for number, time_ns in enumerate((10.0, 20.0, 30.0, 40.0, 50.0)):
+        add(state, number, time_ns)
+    state.compare(Comparison({"0": Outcome(timing(11.0)), "1": Outcome(None), "2": Outcome(None)}))
+    assert [c.digest for c in state.contenders] == ["0"]
+    assert not state.is_contender(60.0) and not state.is_contender(35.0) and state.is_contender(25.0)
+    add(state, 5, 60.0)
+    assert [c.digest for c in state.contenders] == ["0", "1", "2"]
+    assert [c.digest for c in state.fastest()] == ["0", "1", "2", "3", "4", "5"]
+
+
+def root_of(instance: ToyInstance) -> Candidate:
+    root = instance.root()
+    assert root is not None
+    return root
+
+
+def add(state: State, number: int, time_ns: float) -> None:
+    """One more evaluation, of an implementation below the root."""
+    drawn = Drawn((Step(0, 1 << number), Step(1, 1)), 1.0, str(number))
+    expansion = Expansion((), 1.0, 0, tuple(1 << bit for bit in range(9)), (1.0,) * 9, 0)
+    path = (number,) if number else ()
+    below = Expansion((), 1.0, 1, (1, 2), (1.0, 1.0), 0)
+    evaluations = state.evaluations
+    state.absorb(Iteration(path, below if path else expansion, drawn, None, 0, 0.0, evaluations, "{}"))
+    state.evaluate(Evaluation(str(number), Outcome(timing(time_ns)), 0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import mmap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from spacedsl.search.orderings import Branching
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
 from spacedsl.search.rollouts import Bounded, Cut, Implementation
-from spacedsl.search.run import Options
+from spacedsl.search.run import Options, Search
 from spacedsl.search.tree import replay
 from tests.search.toy import (
     Constraint,
@@ -382,6 +383,30 @@ def test_an_interrupt_ends_the_run_with_what_is_known() -> None:
     assert result.stop is Stop.INTERRUPTED
     assert result.best is not None
     assert not evaluator.is_open
+
+
+def test_an_interrupt_ends_walks_in_all_processes() -> None:
+    """Of a search that nothing else ends for long."""
+    instance = ToyInstance([5] * 8)
+    estimated = mmap.mmap(-1, 1)
+
+    def endless_ns(candidate: Candidate) -> float:
+        estimated[0] = min(255, estimated[0] + 1)
+        if estimated[0] == 40:
+            running.interrupt()
+        return float(sum(values_of(candidate)))
+
+    running = Search(
+        instance,
+        bound=NoBound(),
+        evaluator=ToyEvaluator(cost),
+        ordering=InOrder(instance),
+        policy=POLICIES["near"](),
+        options=Options(seed=1, processes=2, batch=4, seconds=60),
+        estimate_ns=endless_ns,
+    )
+    assert running.run().stop is Stop.INTERRUPTED
+    assert 40 <= estimated[0] < 60
 
 
 def test_progress_tells_the_truth_at_every_step() -> None:

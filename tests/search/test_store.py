@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -213,7 +215,8 @@ def test_history_is_read_back_in_its_order(tmp_path: Path) -> None:
         store.append_evaluation(other)
         store.append([last])
         store.append_comparison(late)
-        history = [ITERATION, ITERATION, EVALUATION, early, late, other, last, late]
+        store.append_comparison(Comparison({}))
+        history = [ITERATION, ITERATION, EVALUATION, early, late, other, last, late, Comparison({})]
         assert list(store.history()) == history
 
 
@@ -354,3 +357,49 @@ def test_a_record_with_a_header_of_noise_is_refused(tmp_path: Path) -> None:
         file.write(bytes(range(256)) * 16)
     with pytest.raises(DamagedError, match=str(tmp_path)), Store.open(tmp_path) as store:
         store.about()
+
+
+def test_who_reads_beside_a_writer_reads_what_was_there_at_one_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two of the tables that it reads, the writer goes on."""
+    with Store.create(tmp_path, ABOUT) as writer:
+        writer.append([ITERATION])
+        writer.append_evaluation(EVALUATION)
+        read = Store._comparisons
+
+        def late(self: Store) -> dict[tuple[int, int], list[Comparison]]:
+            other = replace(EVALUATION, digest="other")
+            writer.append_evaluation(other)
+            writer.append_comparison(Comparison({"other": other.outcome}))
+            return read(self)
+
+        monkeypatch.setattr(Store, "_comparisons", late)
+        with Store.open(tmp_path, read_only=True) as reader:
+            assert list(reader.history()) == [ITERATION, EVALUATION]
+        monkeypatch.undo()
+        with Store.open(tmp_path, read_only=True) as reader:
+            assert len(list(reader.history())) == 4
+
+
+_READING = """
+import os, sys
+from pathlib import Path
+from spacedsl.search.store import Store
+os.setuid(65534)
+with Store.open(Path(sys.argv[1]), read_only=True) as store:
+    print(len(list(store.history())))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can be somebody else")
+def test_a_record_can_be_read_where_nothing_may_be_written() -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        with Store.create(folder, ABOUT) as store:
+            store.append([ITERATION])
+        folder.chmod(0o555)
+        found = subprocess.run(
+            [sys.executable, "-c", _READING, folder], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert (found.returncode, found.stdout) == (0, "1\n"), found.stderr

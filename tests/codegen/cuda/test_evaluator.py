@@ -166,6 +166,13 @@ def test_races_of_what_may_be_handed_out_are_seen_although_all_values_are_right(
     (outcome,) = evaluating.compare([best])
     assert outcome.failure is Failure.CRASH
     assert "race: thread" in outcome.message
+    slowest = drawn(evaluating)[-1]
+    assert (
+        evaluating._programs[slowest.digest].estimate_ns
+        > PROMISING * evaluating._programs[best.digest].estimate_ns
+    )
+    evaluating.run(slowest, None)
+    assert slowest.digest in evaluating._known, "beside what is wrong, nothing is slow"
 
 
 def test_what_may_be_handed_out_is_run_in_several_orders_of_threads(
