@@ -31,9 +31,12 @@ _RESERVED = """
     threadIdx blockIdx blockDim gridDim warpSize shared_memory stream error first_error LAUNCH CUDA_TWIN dim3
 
     in begin end arguments pool thread threads element partial kill_dependency NULL CSIGNAL
-    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+    copy_ahead commit_copies wait_for_copies load_matrices multiply_add
+
+    BUFSIZ EOF FILE INFINITY MAXFLOAT NAN NFDBITS stdin stdout stderr math_errhandling offsetof alloca
+    strdupa strndupa issubnormal uint ushort ulong
 """
-"""Of C11; of later ones, and of GNU C; of C++; of CUDA; of the generated file and its headers."""
+"""Of C11; of later ones, and of GNU C; of C++; of CUDA; of the generated file and its headers; of systems."""
 
 _WORDS = frozenset(_RESERVED.split())
 
@@ -43,7 +46,7 @@ _FAMILIES = (
     "position_",
     *(dtype.label for dtype in DType),
     "scratch_",
-    "atomic_",
+    "atomic",
     "pthread_",
     "sched_",
     "cuda",
@@ -56,13 +59,18 @@ _MACRO = re.compile("[A-Z][A-Z0-9]*_")
 """As macros of headers begin: `CPU_ZERO`, `SYS_write`. The others are words of the list."""
 
 
+_OTHER = re.compile(
+    r"SNAN[FL]?|W(IF)?(CONTINUED|EXIT|SIGNALED|STOP|TERM|NO|UNTRACED)|(be|le|hto)[bl]?e?(16|32|64)|.*_t$"
+)
+"""Macros and types of the system's headers that are many."""
+
 _VECTOR = re.compile("(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]")
 """As vectors of CUDA begin: `float4`, `ulonglong4_16a`."""
 
 
 def _means_something(name: str) -> bool:
     is_word = name in _WORDS or name in FUNCTIONS
-    return is_word or name.startswith(_FAMILIES) or bool(_MACRO.match(name) or _VECTOR.match(name))
+    return is_word or name.startswith(_FAMILIES) or any(p.match(name) for p in (_MACRO, _OTHER, _VECTOR))
 
 
 @lru_cache(maxsize=1 << 14)

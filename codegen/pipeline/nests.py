@@ -8,8 +8,10 @@ in which memory arrays lie, is for `lower.py` and `grids.py`; what a step comput
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.pipeline.blocks import Array, with_lets
@@ -26,6 +28,7 @@ from spacedsl.codegen.pipeline.placement import (
     Window,
 )
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Loop, Nest, schedule
+from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.expressions import Register
 from spacedsl.codegen.tree.program import Phase, Program, Statement, Sweep
 from spacedsl.codegen.tree.ranges import Ranges
@@ -208,8 +211,30 @@ class Nests(ABC):
 MakeNests = Callable[[Sites, UniqueNames, Mapping[str, Sequence[str]], int, Layouts], Nests]
 
 
+MOST_FRAMES = 6000
+"""Of calls: what is inlined is computed by what computes what reads it."""
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Calls may be nested further than usual."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, MOST_FRAMES))
+    try:
+        yield
+    except RecursionError:
+        raise LoweringError("what is inlined into each other is nested too deeply") from None
+    finally:
+        sys.setrecursionlimit(before)
+
+
 def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: MakeNests) -> Program:
-    """`nests`: what makes code of loops."""
+    """`nests`: what makes code of loops. Raises `LoweringError`."""
+    with _deep():
+        return _lowered(kernel, decisions, vector_bytes, nests)
+
+
+def _lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: MakeNests) -> Program:
     algorithm, boxes = kernel.algorithm, kernel.needed
     tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})

@@ -210,7 +210,7 @@ class Values(Accesses):
                     made = [
                         expressions.Select(*alike(holds, *pair)) for pair in zip(made, before, strict=True)
                     ]
-                if not is_associative(stage, definition):
+                if definition.condition is not None or not is_associative(stage, definition):
                     # What is used twice is computed once.
                     made = [self.kept(m, block) for m in made]
             self.own = {**around, stage.name: tuple(made)}

@@ -166,7 +166,11 @@ def _linear(node: Expression) -> Linear:
                 return _of(Opaque(node))
             return quotient(dividend, divisor) if operator == "/" else remainder(dividend, divisor)
         case Binary("min" | "max" as operator, left, right) if node.dtype is DType.I32:
-            return extreme(operator, linear(left), linear(right))
+            sides = linear(left), linear(right)
+            if any(has_values(side) and not is_atom(side) for side in sides):
+                # Sums of values may have wrapped around: their terms do not say which one is greater.
+                return _of(Opaque(node))
+            return extreme(operator, *sides)
         case _:
             return _of(Opaque(node))
 

@@ -252,6 +252,12 @@ class Step:
     def definition(self) -> Stage | Update:
         return self.stage if self.update is None else self.stage.updates[self.update]
 
+    @property
+    def updates_before(self) -> tuple[Step, ...]:
+        """Those of its stage, the last one first."""
+        before = self.before
+        return () if before is None or before.update is None else (before, *before.updates_before)
+
     def __repr__(self) -> str:
         return self.name
 
@@ -300,7 +306,7 @@ class Slot:
 
 @exposed(
     *("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_parted", "is_ordered"),
-    *("place", "inside"),
+    *("place", "inside", "passes"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Box:
@@ -322,6 +328,13 @@ class Box:
     is_ordered: bool = False
     """Of a range: whether tiles of it and of others would change the order of points that depend on it."""
     reads: tuple[Read, ...] = ()
+
+    @property
+    def passes(self) -> tuple[Step, ...]:
+        """The updates before its step, of the same stage, that go through all of its dimension at once."""
+        return tuple(
+            step for step in self.step.updates_before if not self.is_range and self.dim not in step.variables
+        )
 
     @property
     def place(self) -> int:

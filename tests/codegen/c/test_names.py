@@ -96,10 +96,26 @@ def test_different_names_stay_different() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["exp", "sqrt", "fma", "fmaxf", "div", "abs", "max", "rsqrt", "norm", "int2"]
+    "name",
+    [
+        *("exp", "sqrt", "fma", "fmaxf", "div", "abs", "max", "rsqrt", "norm", "int2"),
+        *(
+            "atomicAdd",
+            "copy_ahead",
+            "load_matrices",
+            "uint",
+            "ulong",
+            "size_t",
+            "FILE",
+            "EOF",
+            "NAN",
+            "SNANF32",
+        ),
+        *("BUFSIZ", "INFINITY", "MAXFLOAT", "NFDBITS", "WNOHANG", "WIFEXITED", "be32toh", "htole16", "stdin"),
+    ],
 )
 def test_nothing_is_called_as_what_code_could_call(name: str) -> None:
-    """Functions of C, and what CUDA declares in every file."""
+    """Functions, macros and types of C and its system, and what CUDA declares in every file."""
     assert c_name(name) == entry_name(name) == f"k_{name}"
 
 

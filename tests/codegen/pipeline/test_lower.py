@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from spacedsl.codegen.c.printer import print_c
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.expressions import Gather, Interleave, Lane, Pack, Select, type_of
@@ -172,12 +173,32 @@ def test_of_points_that_read_much_a_part_of_each_row_is_written_out() -> None:
         "f(x) = a(clamp(b(x) * 65536 * 65535, 0, 59))",
         "f(x) = a(x / 100000 / 100000) + a(-x / 100000 / 100000 + 1)",
         "g(x) = x * 1000000007\nf(x) = a(clamp(g(x) / 3, 0, 59)) + g(x) % 7",
+        "f(x) = a(clamp(min(b(x) * 1000000007 + 5, b(x) * 1000000007 + 2000000000) / 70000000, 0, 59))",
+        "f(x) = a(clamp(max(b(x) * 1000000007 + 5, b(x) * 1000000007 + 2000000000) / 70000000, 0, 59))",
     ],
 )
 def test_integers_wrap_around_wherever_they_stand(definition: str) -> None:
     """Whole numbers that positions are reasoned about would not."""
     inputs = "{a: {dtype: i32, extents: [60]}, b: {dtype: i32, rank: 1}}"
     try_programs(pipeline(definition, "{f: {x: 60}}", inputs), 6, 1)
+
+
+def test_what_an_accumulation_with_a_condition_has_so_far_is_computed_once() -> None:
+    def length(turns: int) -> int:
+        stages = f"s(x) = 0\ns(x) += image(x + r, 0) for r in 0:{turns} where r != x\no(x) = s(x) + s(x + 1)"
+        file = pipeline(stages, "{o: {x: 9}}", IMAGE)
+        inlined = scheduled(instance(file.backbone), {"s": "INLINE", "s.1": "INLINE"}, {})
+        return len(print_c(lowered(file, inlined), 2))
+
+    assert length(16) < 2.5 * length(8)
+
+
+def test_long_chains_of_inlined_stages_are_lowered() -> None:
+    stages = ["s0(x) = image(x, 0)", *(f"s{n}(x) = s{n - 1}(x) + {n}" for n in range(1, 300))]
+    file = pipeline("\n".join(stages), "{s299: {x: 9}}", IMAGE)
+    inlined = scheduled(instance(file.backbone), {f"s{n}": "INLINE" for n in range(299)}, {})
+    program = lowered(file, inlined)
+    assert found(file, program) == results(file)
 
 
 # ---- Applications -----------------------------------------------------------------------------------------

@@ -68,6 +68,12 @@ PIPELINES = {
         "a(x) = image(x, 0); b(x) = a(x / 2 - 1 + 2 * (x % 2)) + 3 * a(x / 2); c(x) = b(x) + b(x + 1)",
         "{c: {x: 13}}",
     ),
+    "updates along rows and across": (
+        "a(x, y) = image(x, y); f(x, y) = a(x, y); f(r, y) = f(r - 1, y) + f(r, y) for r in 1:7; "
+        "f(x, y) = f(x, y) * 2 + x; h(x) = 0; h(clamp(f(r, 0), 0, 6)) += 1 for r in 0:8; "
+        "h(x) += f(x, r) for r in 0:3; o(x) = f(x, 1) + h(x)",
+        "{o: {x: 8}}",
+    ),
     "a pyramid": (
         "a(x) = image(x, 0); d(x) = a(2 * x - 1) + a(2 * x + 1); u(x) = d(x / 2) + d((x + 1) / 2); "
         "l(x) = a(x) - u(x); o(x) = l(x) + l(x + 1)",
