@@ -153,7 +153,10 @@ class Checker:
             with self._workers.fresh() as worker:
                 answer = _enter(worker, twin.part)
                 if "not_finite" in answer:
-                    message = f"line {answer['not_finite']} is not finite on a corner: it cannot be checked"
+                    number = answer["not_finite"]
+                    message = (
+                        f"output {number} is no number on a corner, or all rounding: it cannot be checked"
+                    )
                     return Outcome(None, Failure.WORKER_LOST, message)
                 symbol = entry_name(self.kernel.name)
                 measurement = Measurement(worker, answer["cases"], twin.library, symbol, self.options, None)

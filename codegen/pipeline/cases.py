@@ -81,10 +81,14 @@ def is_large(kernel: PipelineFile) -> bool:
 def not_finite(kernel: PipelineFile, number: int) -> Diagnostic:
     """What is said of an output that cannot be judged."""
     name = list(kernel.algorithm.outputs)[number]
-    message = f"`{name}` is not finite on random inputs: no implementation could be checked"
+    message = (
+        f"no implementation could be checked: on random inputs, `{name}` is not finite, or rounding may "
+        "change all of it"
+    )
     hint = (
         "inputs are drawn from 0 to 1, and from 1/2 to 3/2, integers from all of their range: look for a "
-        "divisor that is 0, or for huge values"
+        "divisor that is 0, for huge values, or for a long sum in bf16 or f16, which f32 could hold; "
+        "`tolerance:` says how far results may be off"
     )
     return Diagnostic("KF047", message, locate(kernel, "outputs", name), hint)
 

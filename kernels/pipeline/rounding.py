@@ -198,18 +198,20 @@ class _Evaluator(Evaluator):
         errors = [error for part in parts if isinstance(part, Read) for error in self.errors[part.source]]
         return not any(part.dtype.is_float for part in parts) and all(error is None for error in errors)
 
-    def sum_error(self, result: Array, count: int, term: float, error: Error) -> Error:
-        """Of `count` terms, each at most of this magnitude and this error."""
+    def sum_error(self, result: Array, count: int | Array, term: float, error: Error) -> Error:
+        """Of `count` terms, of each element or all, of at most this magnitude and this error each."""
         dtype = DType.of(_LABELS[result.dtype.type])
         if not dtype.is_float:
             return error if error is None else count * error
-        if error is None and count * term < 0.25 / PRECISION[dtype] and is_integral(result):
+        if error is None and np.max(count) * term < 0.25 / PRECISION[dtype] and is_integral(result):
             return None
-        root = math.sqrt(count)
-        steps, reached = 2 * root, root * term
-        if not self.is_random and count / 4 > steps:
-            steps, reached = count / 4, count * term
-        own = PRECISION[dtype] * (8 + steps) * np.maximum(np.abs(result), reached)
+        reached = np.abs(result.astype(np.promote_types(result.dtype, np.float32)))
+        # Beside a sum that is large enough, all terms may be lost.
+        is_one_way = True if not self.is_random else PRECISION[dtype] * reached > term
+        root = np.sqrt(count)
+        is_worst = is_one_way & (count / 4 > 2 * root)
+        steps = np.where(is_worst, count / 4, 2 * root)
+        own = PRECISION[dtype] * (8 + steps) * np.maximum(reached, np.where(is_worst, count, root) * term)
         return own if error is None else own + count * error
 
     def turns(self, stage: Stage, update: Update, gathered: Binary | None, box: Mapping[str, Extent]) -> None:
@@ -325,9 +327,11 @@ class _Evaluator(Evaluator):
         array = self.arrays[stage.name][0]
         total = self.errors[stage.name][0]
         if gathered.operator == "+":
-            total = _stored(
-                added(total, self.sum_error(array, turn_count(update), magnitude(term), None)), array.shape
-            )
+            found: int | Array = turn_count(update)
+            if off is None:
+                found = np.zeros(array.shape, np.int64)
+                np.add.at(found, index, 1)
+            total = _stored(added(total, self.sum_error(array, found, magnitude(term), None)), array.shape)
         is_open = None if update.condition is None else self.pair(update.condition, grid)[1]
         if is_open is not None:
             total, some = _room(total, array.shape), np.broadcast_to(is_open, lengths) > 0

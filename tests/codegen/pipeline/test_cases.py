@@ -171,6 +171,29 @@ def test_what_is_never_finite_is_told_with_its_output() -> None:
     assert said.code == "KF047" and "`f`" in said.message
 
 
+def test_what_rounding_may_change_altogether_is_told_as_what_it_is() -> None:
+    file = pipeline(
+        "f(i) = bf16(0)\nf(i) += a(r) for r in 0:4000", "{f: {i: 4}}", "{a: {dtype: bf16, rank: 1}}"
+    )
+    with pytest.raises(NotFiniteError) as raised:
+        list(make_cases(file, np.random.default_rng(0)))
+    said = not_finite(file, raised.value.line)
+    assert "rounding may change all of it" in said.message and "f32 could hold" in (said.hint or "")
+
+
+def test_a_bin_of_a_histogram_is_off_by_what_it_has_counted() -> None:
+    """And not by what all others have."""
+    file = pipeline(
+        "h(i) = f16(0)\nh(i32(a(r))) += f16(b(r) % u8(3)) * f16(0.3) for r in 0:5000",
+        "{h: {i: 256}}",
+        "{a: {dtype: u8, extents: [5000]}, b: {dtype: u8, extents: [5000]}}",
+    )
+    random = next(make_cases(file, np.random.default_rng(0)))
+    tolerance = random.tolerances["h"]
+    assert not isinstance(tolerance, float)
+    assert 0 < np.median(tolerance) < np.median(random.expected["h"].view(np.float16)) / 16
+
+
 def test_a_large_pipeline_has_one_hard_case_of_all_kinds() -> None:
     file = load("blur", {"width": 2048, "height": 1500})
     random, patchwork = make_cases(file, np.random.default_rng(0))

@@ -227,3 +227,16 @@ def test_the_error_of_the_greatest_is_its_own(monkeypatch: pytest.MonkeyPatch) -
         {"a": values},
     )
     assert errors(found) >= np.spacing(np.float32(1e6 / 3))
+
+
+def test_counts_that_get_stuck_may_be_as_large_as_they_are_in_another_order() -> None:
+    """In f16, 2048 and one more is 2048; parts that are summed up each on its own come to 8192."""
+    file = pipeline(
+        "f(i) = f16(0)\nf(clamp(i32(a(r)), 0, 3)) += f16(1) for r in 0:8192",
+        "{f: {i: 4}}",
+        "{a: {dtype: u8, extents: [8192]}}",
+    )
+    inputs = {"a": np.full(8192, 2, np.uint8)}
+    (found,) = evaluate_rounded(file.algorithm, file.boxes, inputs)["f"]
+    assert found.elements[2] == 2048 and found.error is not None
+    assert found.error[2] >= 8192 - 2048
