@@ -194,12 +194,13 @@ class _Writer:
         names |= {r.name: self.names.ranges[stage.name, count, r.name] for r in update.ranges}
         wanted = self.expressions(names, self.promised(update, meaning))
         condition = None if update.condition is None else meaning.of(update.condition)
+        is_of_domain = bool(update.ranges) and not _reads(condition, stage)
         if update.ranges:
-            yield from self.ranges(stage, count, update, condition, wanted)
+            yield from self.ranges(stage, count, update, condition if is_of_domain else None, wanted)
         point = tuple(meaning.of(at) for at in update.point)
         own = tuple(Read(stage.name, point, t, element) for element, t in enumerate(stage.dtypes))
         made = [meaning.of(value) for value in update.values]
-        if condition is not None and not update.ranges:
+        if condition is not None and not is_of_domain:
             made = [Select(condition, value, old) for value, old in zip(made, own, strict=True)]
         bound = {r.name for r in update.ranges}
         used = {n.name for e in (*point, *made) for n in walk(e) if isinstance(n, Variable)}
@@ -338,3 +339,9 @@ def _parameter(given: Parameter, name: str) -> Iterator[Statement]:
         yield Do(Call(f"{name}.set", (Call("hl.Buffer", (Call("np.array", (value,)),)),)))
     else:
         yield Assign(name, Call("hl.Param", (TYPES[dtype], quoted(given.name), value)))
+
+
+def _reads(condition: Expression | None, stage: Stage) -> bool:
+    """Whether an update looks at what it goes on with, which a domain would do outside of any tail."""
+    parts = () if condition is None else walk(condition)
+    return any(isinstance(part, Read) and part.source == stage.name for part in parts)

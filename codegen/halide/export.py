@@ -59,8 +59,7 @@ def sized(buffer, points):
 
 def wanted(func, points):
     """Tells Halide which part of a Func is an output."""
-    for buffer in func.output_buffers():
-        sized(buffer, points)
+    sized(func.output_buffers()[0], points)  # what is known of one is known of all
     func.set_estimates([hl.Range(low, extent) for low, extent in points])
 
 
@@ -134,8 +133,8 @@ def module(
     run = _RUN
     if any(i.dtype is DType.U64 for i in inputs):
         # The package knows them by another one of their two names.
-        run = run.replace("np.ascontiguousarray(value)", "np.ascontiguousarray(value).view(np.ulonglong)")
-
+        known = "value.view(np.ulonglong) if value.dtype == np.uint64 else value"
+        run = run.replace("np.ascontiguousarray(value)", f"np.ascontiguousarray({known})")
     if any(p.dtype is DType.F64 for p in algorithm.parameters):
         held = "hl.Buffer(np.array(value, float)) if isinstance(parameters[name], hl.ImageParam) else value"
         run = run.replace("parameters[name].set(value)", f"parameters[name].set({held})")

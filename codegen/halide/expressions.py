@@ -159,8 +159,9 @@ class Expressions:
         made: Node | None = None
         for each in reversed(chain):
             if made is None:
-                is_number = isinstance(each.right, Constant)
-                made = self.of(each.left) if is_number else self.beside(each.left)
+                # What a number is shifted by has a type of its own.
+                is_typed = isinstance(each.right, Constant) or each.operator in ("<<", ">>")
+                made = self.of(each.left) if is_typed else self.beside(each.left)
             made = Infix(_operator(each), made, self.beside(each.right))
         assert made is not None
         return made
@@ -177,10 +178,20 @@ class Expressions:
         which = _number_of(conditions)
         if which is not None and len(values) > 2:
             return Call("hl.mux", (self.of(which), Several(tuple(map(self.of, values)), "[]")))
+        given = [*map(self.argument, values)]
+        if all(map(self.is_of_func, values)):
+            # Of points of Funcs alone, the package makes a tuple.
+            given[0] = Call("hl.Expr", (given[0],))
         arguments: list[Node] = []
-        for condition, value in zip(conditions, values, strict=False):
-            arguments += [self.of(condition), self.argument(value)]
-        return Call("hl.select", (*arguments, self.argument(rest)))
+        for condition, value in zip(conditions, given, strict=False):
+            arguments += [self.of(condition), value]
+        return Call("hl.select", (*arguments, given[-1]))
+
+    def is_of_func(self, node: Expression) -> bool:
+        """Whether it stands as a point of a Func, which is no expression by itself."""
+        if edge_read(node, self.inputs) is not None:
+            return True
+        return isinstance(node, Read) and self.counts.get(node.source) == 1 and node not in self.promised
 
 
 def _is_plain(node: Constant) -> bool:

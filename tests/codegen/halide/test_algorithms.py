@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from spacedsl.codegen.halide.export import algorithm_text, has_bf16
+from spacedsl.codegen.halide.export import algorithm_text, has_bf16, schedule_text
 from spacedsl.codegen.pipeline.cases import make_cases
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.running.cases import Case
+from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
@@ -22,7 +24,7 @@ from spacedsl.kernels.reference import view
 from tests.codegen.halide.running import Job, differences
 from tests.codegen.pipeline.test_cases import cases_of
 from tests.codegen.pipeline.test_lower import points
-from tests.kernels.pipeline.cases import PIPELINES, inputs_of, named
+from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
 
@@ -124,6 +126,53 @@ def test_ranges_that_nothing_depends_on_are_gone_through(tmp_path: Path) -> None
     stages = stages.replace("; ", "\n")
     file = pipeline(stages, "{f: {x: 9}}", "{image: {dtype: i32, rank: 2}}")
     check({"f": jobs(file, 1)}, tmp_path)
+
+
+def scheduled_jobs(file: PipelineFile, count: int) -> list[Job]:
+    case = next(make_cases(file, np.random.default_rng(3)))
+    candidates = drawn(file, count, 0, DescentCounts())
+    return [Job(file, schedule_text(file, CandidateDecisions(c), 32), case) for c in candidates]
+
+
+def test_a_condition_that_looks_at_the_stage_itself_stays_inside_of_all_tiles(tmp_path: Path) -> None:
+    stages = "s(x, y) = i16(2)\ns(x, y) = i16(-p) for r in 0:4 where i16(-p) < s(x, y)"
+    params = "params: {p: {dtype: i16, value: 3}}\n"
+    check({"s": scheduled_jobs(pipeline(stages, "{s: {x: 1, y: 33}}", "{}", params), 8)}, tmp_path)
+
+
+def test_an_output_may_have_several_values(tmp_path: Path) -> None:
+    file = pipeline("o(x) = (a(x) + 1, f32(a(x)))", "{o: {x: 2:9}}", "{a: {dtype: i32, rank: 1}}")
+    check({"o": [*jobs(file, 1), *scheduled_jobs(file, 2)]}, tmp_path)
+
+
+def test_points_of_stages_are_chosen_from_anywhere(tmp_path: Path) -> None:
+    """Of such points alone, the package makes a tuple."""
+    inputs = "{a: {dtype: i8, rank: 1}, c: {dtype: bool, rank: 1}, n: {dtype: i32, rank: 1, values: [0, 2]}}"
+    begun = "f(x) = a(x)\ng(x) = a(x) + i8(1)\n"
+    made = {
+        "in a sum": "o(x) = select(c(x), f(x), g(x)) + i8(1)",
+        "alone": "o(x) = select(c(x), f(x), g(x))",
+        "of many": "o(x) = mux(n(x), f(x), g(x), f(x + 1)) + i8(1)",
+        "summed up": "o(x) = i8(0)\no(x) += select(c(x + r), f(x + r), g(x)) for r in 0:3",
+        "two": "o(x) = (select(c(x), f(x), g(x)), select(c(x), g(x), f(x)) & i8(3))",
+    }
+    check({n: jobs(pipeline(begun + each, "{o: {x: 9}}", inputs), 1) for n, each in made.items()}, tmp_path)
+
+
+def test_inputs_of_64_bits_lie_beside_others(tmp_path: Path) -> None:
+    inputs = "{a: {dtype: u64, rank: 1}, b: {dtype: u32, rank: 1}}"
+    check({"o": jobs(pipeline("o(x) = a(x) + u64(b(x))", "{o: {x: 9}}", inputs), 1)}, tmp_path)
+
+
+def test_a_number_that_is_shifted_has_its_own_type(tmp_path: Path) -> None:
+    made = ["i8(127) << clamp(a(x), i8(0), i8(3))", "(u8(255) << clamp(u8(a(x)), u8(0), u8(3))) / u8(4)"]
+    made += [
+        "u8(255) >> clamp(u8(a(x)), u8(0), u8(3))",
+        "select(a(x) > i8(0), i8(1) << i8(a(x) & i8(3)), a(x))",
+    ]
+    stages = "\n".join(f"o{n}(x) = {each}" for n, each in enumerate(made))
+    outputs = ", ".join(f"o{n}: {{x: 30}}" for n in range(len(made)))
+    check({"o": jobs(pipeline(stages, f"{{{outputs}}}", "{a: {dtype: i8, rank: 1}}"), 1)}, tmp_path)
 
 
 # ---- Semantics --------------------------------------------------------------------------------------------
