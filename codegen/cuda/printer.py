@@ -81,7 +81,8 @@ typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;
 typedef long long int64_t;
-typedef unsigned long long uint64_t;"""
+typedef unsigned long long uint64_t;
+#define UINT64_C(number) number##ull"""
 """Those of pipelines alone."""
 
 UNROLLED, CALLED = 1100, 16

@@ -51,6 +51,11 @@ class Function:
         self, *arguments: Any, grid: tuple[int, int], block: tuple[int, int, int], shared: int
     ) -> None:
         assert grid[1:] == (1,) and block[1:] == (1, 1) and shared <= self.shared
+        for each in arguments:
+            # As `_build_arg_buf` and its format strings do.
+            is_known = isinstance(each, np.number) and each.dtype != np.float16
+            if not (is_known or isinstance(each, Memory)):
+                raise TypeError(f"invalid type on parameter: {type(each)}")
         values = [np.array(np.uint64(a) if isinstance(a, Memory) else a) for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         self.run(grid[0], block[0], ctypes.c_size_t(shared), pointers)

@@ -24,6 +24,7 @@ from spacedsl.kernels.reference import view
 from tests.codegen.halide.running import Job, differences
 from tests.codegen.pipeline.test_cases import cases_of
 from tests.codegen.pipeline.test_lower import points
+from tests.kernels.pipeline.arithmetic import arithmetic
 from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
@@ -178,26 +179,6 @@ def test_a_number_that_is_shifted_has_its_own_type(tmp_path: Path) -> None:
 # ---- Semantics --------------------------------------------------------------------------------------------
 
 INTEGERS = ("u8", "i16", "i32", "u64")
-
-
-def arithmetic(dtype: str) -> PipelineFile:
-    """All that integers of a type can do, on values from their whole range, and on small ones."""
-    made = [
-        "a(x) + b(x)", "a(x) - b(x)", "a(x) * b(x)", "a(x) / b(x)", "a(x) % b(x)", "a(x) / c(x)",
-        "a(x) % c(x)", "a(x) << c(x)", "a(x) >> c(x)", "a(x) << 200", "a(x) >> 200", "-a(x)", "~a(x)",
-        "a(x) & b(x) | c(x) ^ a(x)", "min(a(x), b(x)) + max(b(x), c(x))", "abs(a(x))", "absd(a(x), b(x))",
-        "select(a(x) < b(x) && !(c(x) == 0), a(x), c(x))", "bool(c(x))", "i32(a(x)) * i32(b(x)) - i32(c(x))",
-        "clamp(a(x), 3, 90)", "u8_sat(a(x))", "i16_sat(a(x))", "u64(a(x)) + i8(b(x))",
-        "mux(x, a(x), b(x), 7)",
-        "f32(c(x)) * 0.5", "(a(x) + b(x) + 1) / 2", "a(x) / 3 - b(x) % 7", "a(x) + 1 > a(x)",
-    ]  # fmt: skip
-    made = [each for each in made if "200" not in each or dtype not in ("i8",)]
-    stages = "\n".join(f"made{n}(x) = {each}" for n, each in enumerate(made))
-    outputs = ", ".join(f"made{n}: {{x: 40}}" for n in range(len(made)))
-    inputs = ", ".join(f"{name}: {{dtype: {dtype}, rank: 1}}" for name in "ab")
-    least = -9 if dtype.startswith("i") else 0
-    inputs += f", c: {{dtype: {dtype}, rank: 1, values: [{least}, 70]}}"
-    return pipeline(stages, f"{{{outputs}}}", f"{{{inputs}}}")
 
 
 def test_integers_of_every_width_and_sign(tmp_path: Path) -> None:

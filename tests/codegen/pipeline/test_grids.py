@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.c.names import c_name
-from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.nvrtc import QUICKLY, compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
 from spacedsl.codegen.pipeline.cases import make_cases
 from spacedsl.codegen.running.cases import Case
@@ -30,6 +30,7 @@ from tests.codegen.pipeline.on_gpus import (
     twin_differences,
 )
 from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, cases_of, scheduled_case
+from tests.kernels.pipeline.arithmetic import arithmetic
 from tests.kernels.pipeline.cases import named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
@@ -101,10 +102,19 @@ def test_values_of_every_type_are_computed_with(dtype: str, tmp_path: Path) -> N
     inputs = f"{{a: {{dtype: {dtype}, rank: 1}}, b: {{dtype: {dtype}, rank: 1}}}}"
     file = pipeline(TYPES[dtype], "{f: {x: 700}}", inputs)
     programs = [grids_of(file, candidate) for candidate in drawn(file, 2, 1)]
+    compile_cubin(print_cuda(programs[0]), device().compute_capability, QUICKLY)
     library = built(programs, tmp_path)
     for case in make_cases(file, np.random.default_rng(2)):
         for number in range(len(programs)):
             assert twin_difference(file, library, f"program_{number}", case) == ""
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i64", "u64"])
+def test_all_that_integers_can_do_is_taken_by_the_compiler_of_cuda(dtype: str) -> None:
+    """Which has no headers, and so not their macros, where twins have them."""
+    file = arithmetic(dtype)
+    program = grids_of(file, next(drawn(file, 5, 2)))
+    compile_cubin(print_cuda(program), device().compute_capability, QUICKLY)
 
 
 def test_code_is_taken_by_the_compiler_of_cuda() -> None:
