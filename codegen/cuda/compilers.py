@@ -32,6 +32,10 @@ class Compiler:
             [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
     def ask(self, code: str, compute_capability: str, options: Sequence[str] = ()) -> Any:
         """What became of it, a value or an exception; raises `BuildError` where the process is lost."""
         answers, questions = self._process.stdout, self._process.stdin
@@ -82,7 +86,12 @@ def _taken() -> Compiler | None:
         if _owner != os.getpid():
             _owner = os.getpid()
             _idle.clear()
-        return _idle.pop() if _idle else None
+        while _idle:
+            compiler = _idle.pop()
+            if compiler.is_alive:
+                return compiler
+            compiler.close()
+        return None
 
 
 def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:

@@ -399,7 +399,7 @@ def _host(program: Program, grids: Sequence[Grid]) -> str:
     head = prototype(program.name, program.tensors, program.parameters, is_for_gpu=True)
     lines = [
         f'extern "C" {head.replace("restrict ", "__restrict__ ")} {{',
-        "  cudaError_t error = cudaSuccess;",
+        "  cudaError_t error = cudaGetLastError();  // of what was done before: nothing is done beside it",
     ]
     scratch = [(c_name(s.tensor.name), s) for s in program.scratch]
     lines += [f"  {s.tensor.dtype.c_name} *{name} = nullptr;" for name, s in scratch]

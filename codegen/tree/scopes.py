@@ -53,6 +53,10 @@ class Scope:
         """Whether the threads of a block are multiples of a warp."""
         return self.grid is not None and self.grid.threads % WARP == 0
 
+    def is_shared(self, tensor: str) -> bool:
+        """Whether it lies in memory that the threads of a block share."""
+        return self.grid is not None and any(t.name == tensor for t in self.grid.shared)
+
     def has_neighbours(self, count: int) -> bool:
         """Whether so many threads of a warp come here together, or none."""
         if self.part is None:

@@ -189,8 +189,9 @@ class _Checker(ExpressionChecker):
         match statement:
             case CopyAhead(tensor, index, source):
                 kind = self.expression(source, scope)
-                if tensor not in scope.private or kind.dtype.nbytes * kind.lanes not in COPIED_BYTES:
-                    raise VerificationError(f"{kind} is copied ahead to {tensor}")
+                is_shared = scope.is_shared(tensor) and source.tensor not in scope.private
+                if not is_shared or kind.dtype.nbytes * kind.lanes not in COPIED_BYTES:
+                    raise VerificationError(f"{kind} is copied ahead from {source.tensor} to {tensor}")
                 self.store(tensor, index, source, range(kind.lanes), scope)
             case Multiply():
                 self.product(statement, scope)
@@ -255,6 +256,8 @@ class _Checker(ExpressionChecker):
                 around = scope.loops.get(variable, range(0))
                 if not around.start < limit < around.stop:
                     raise VerificationError(f"a branch at {limit} of {variable} is always taken, or never")
+                if variable in scope.moving:
+                    raise VerificationError(f"threads of a block take both ways of a branch of {variable}")
                 self.block(body, scope.where(variable, range(around.start, limit)))
                 self.block(otherwise, scope.where(variable, range(limit, around.stop)))
             case Ahead(variable, limit, body):

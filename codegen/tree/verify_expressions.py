@@ -29,7 +29,7 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.parts import index_bits, operands
 from spacedsl.codegen.tree.program import Program
 from spacedsl.codegen.tree.races import Access
-from spacedsl.codegen.tree.rules import gpu_fault, type_fault
+from spacedsl.codegen.tree.rules import gpu_fault, is_aligned, type_fault
 from spacedsl.codegen.tree.scopes import Scope
 from spacedsl.codegen.tree.touched import counted_fault, is_inside
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
@@ -116,7 +116,7 @@ class ExpressionChecker:
 
     def matrix(self, load: LoadMatrix, scope: Scope) -> None:
         """A whole warp loads it."""
-        if not scope.has_whole_warps or scope.spans or load.tensor not in scope.private:
+        if not scope.has_whole_warps or scope.spans or not scope.is_shared(load.tensor):
             raise VerificationError(f"a matrix of {load.tensor} that not all threads of a warp load")
         lanes = ROW_BYTES // load.dtype.nbytes
         self.load(load.tensor, load.index, Type(load.dtype, lanes), range(lanes), scope)
@@ -154,6 +154,8 @@ class ExpressionChecker:
             raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
         if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):
             raise VerificationError(f"a vector has 2, 4, 8, .. lanes, not {kind.lanes}")
+        if scope.grid is not None and len(lanes) == kind.lanes > 1 and not is_aligned(index, kind.lanes):
+            raise VerificationError(f"a vector of {kind} in {name} begins where none may")
         for variable, _ in (*index.terms, *index.shares):
             if variable not in scope.ranges:
                 raise VerificationError(f"an index of {name} uses {variable} outside of its loop")

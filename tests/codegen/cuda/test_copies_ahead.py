@@ -132,5 +132,5 @@ def test_what_is_copied_ahead_has_a_size_that_there_is() -> None:
     (grid,) = (s for s in made.body if isinstance(s, Grid))
     copy = next(s for s in statements(made.body) if isinstance(s, CopyAhead))
     wrong = CopyAhead("C", Index(0), replace(copy.source, index=Index(0)))
-    with pytest.raises(VerificationError, match="f32 is copied ahead to C"):
+    with pytest.raises(VerificationError, match="f32 is copied ahead from A to C"):
         verify(replace(made, body=(replace(grid, body=(wrong, *grid.body)),)))

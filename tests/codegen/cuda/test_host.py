@@ -145,6 +145,11 @@ def test_what_fails_first_is_returned_and_all_memory_given_back(tmp_path: Path) 
         assert sorted(line.split()[1] for line in asked if line.startswith("free")) == sorted(given)
 
 
+def test_where_something_has_failed_before_nothing_is_begun(tmp_path: Path) -> None:
+    asked, _ = calls(host(softmax(), tmp_path), -1)
+    assert asked == ["returns 700"]
+
+
 @pytest.mark.parametrize(("compiler", "suffix"), [("gcc", "c"), ("g++", "cc")])
 def test_the_header_declares_it_for_c_and_for_cpp(compiler: str, suffix: str, tmp_path: Path) -> None:
     made = softmax()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spacedsl.codegen.tree.errors import VerificationError
-from spacedsl.codegen.tree.expressions import Broadcast, Index, Number, Type
+from spacedsl.codegen.tree.expressions import Broadcast, Index, Load, Number, Type
 from spacedsl.codegen.tree.program import (
+    Barrier,
     Branch,
+    CommitCopies,
     Coordinate,
+    CopyAhead,
     Grid,
     Loop,
     PartialStore,
     Program,
     Statement,
     Store,
+    WaitForCopies,
     Where,
 )
 from spacedsl.codegen.tree.verify import verify
@@ -95,3 +101,52 @@ def test_sums_on_the_way_to_an_index_fit_its_integers() -> None:
 def test_there_are_no_more_blocks_than_a_launch_takes() -> None:
     many = (Coordinate("i0", True, 1, 1 << 31), Coordinate("j1", False, 1, 8))
     assert "has 2147483648 blocks" in refused(grid(store(i0=8, j1=1), coordinates=many, span=1 << 34))
+
+
+def test_threads_of_a_block_do_not_take_both_ways_of_a_branch() -> None:
+    """A branch is of all threads of a block; those that differ are told apart by what they span."""
+    both = Branch("j1", 5, (store(i0=64, j0=16, j1=1),), (store(i0=64, j0=16, j1=1),))
+    assert refused(grid(both)) == "threads of a block take both ways of a branch of j1"
+    verify(grid(Branch("j0", 2, (store(i0=64, j0=16, j1=1),), (store(i0=64, j0=16, j1=1),))))
+
+
+def test_vectors_begin_at_multiples_of_their_size() -> None:
+    """Four threads have four elements each."""
+    coordinates = (*BLOCKS[:2], Coordinate("j1", False, 1, 4))
+
+    def stored(first: int, step: int) -> Program:
+        whole = Store("out", Index(first, (("i0", 64), ("j0", 16), ("j1", step))), _vector())
+        return grid(Where(((0, 4, 16),), (whole,)), coordinates=coordinates, span=600)
+
+    assert refused(stored(2, 4)) == refused(stored(0, 6)) == "a vector of f32x4 in out begins where none may"
+    part = PartialStore("out", Index(2, (("i0", 64), ("j0", 16), ("j1", 4))), _vector(), 3)
+    assert "begins where none may" not in refused(
+        grid(Where(((0, 4, 16),), (part,)), coordinates=coordinates)
+    )
+
+
+def test_what_is_copied_ahead_goes_from_memory_of_the_device_to_what_a_block_shares() -> None:
+    own, shared, source = (Tensor(n, DType.F32, (16,), (1,), is_output=True) for n in ("own", "shared", "x"))
+    given = replace(source, is_output=False)
+
+    def copied(source: str, target: str) -> Program:
+        copy = CopyAhead(target, Index(0, (("j1", 1),)), Load(source, Index(0, (("j1", 1),)), F32))
+        first = [Store(t, Index(0, (("j1", 1),)), Number(1.0, F32)) for t in ("own", "shared")]
+        body: tuple[Statement, ...] = (
+            *first,
+            copy,
+            CommitCopies(),
+            WaitForCopies(0),
+            Barrier(),
+            store(i0=64, j0=16, j1=1),
+        )
+        made = grid(*body)
+        (only,) = (s for s in made.body if isinstance(s, Grid))
+        return replace(
+            made, tensors=(given, *made.tensors), body=(replace(only, shared=(shared,), private=(own,)),)
+        )
+
+    verify(copied("x", "shared"))
+    assert refused(copied("x", "own")) == "f32 is copied ahead from x to own"
+    assert refused(copied("shared", "shared")) == "f32 is copied ahead from shared to shared"
+    assert refused(copied("own", "shared")) == "f32 is copied ahead from own to shared"

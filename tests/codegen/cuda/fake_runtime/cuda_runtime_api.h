@@ -1,6 +1,7 @@
 /* The runtime of CUDA without a GPU, for host functions: each call says what it is asked for, in a line, and does no more.
  *
- * A caller sets `fake_failing`: the call of that number, from 1 on, fails, with 700. Memory is of the host.
+ * A caller sets `fake_failing`: the call of that number, from 1 on, fails, with 700; below 0, something has failed
+ * before. Memory is of the host.
  */
 #ifndef FAKE_CUDA_RUNTIME
 #define FAKE_CUDA_RUNTIME
@@ -17,6 +18,7 @@ static inline cudaError_t fake_end() {
   puts("");
   return ++fake_calls == fake_failing ? cudaErrorIllegalAddress : cudaSuccess;
 }
+static inline cudaError_t cudaGetLastError() { return fake_failing < 0 ? cudaErrorIllegalAddress : cudaSuccess; }
 static inline cudaError_t cudaMallocAsync(void **memory, size_t size, cudaStream_t stream) {
   bool is_failing = fake_calls + 1 == fake_failing;
   if (!is_failing) *memory = malloc(size);
