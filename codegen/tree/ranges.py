@@ -78,7 +78,21 @@ class Ranges:
         return Ranges({**self.loops, variable: _Loop(start, end, depth)}, positions)
 
     def with_position(self, variable: str, position: Linear) -> Ranges:
-        return Ranges(self.loops, {**self.positions, variable: self.plain(position)}, self.known)
+        plain = simplified(self.plain(position), self._is_an_end)
+        return Ranges(self.loops, {**self.positions, variable: plain}, self.known)
+
+    def _is_an_end(self, apart: Linear) -> bool:
+        """Whether it is plain that it is how far a variable is from an end of its loop.
+
+        What a loop goes through lies between its ends, which they themselves may not tell: a loop that would
+        end before it begins is not gone through.
+        """
+        for atom, number in apart.terms:
+            if isinstance(atom, Variable) and abs(number) == 1 and (loop := self.loops.get(atom.name)):
+                end = loop.first * -1 if number == 1 else loop.last
+                if apart + variable(atom.name) * -number == end:
+                    return True
+        return False
 
     def plain(self, position: Linear) -> Linear:
         """The same in terms of loops alone."""
@@ -243,6 +257,7 @@ class _Search:
             yield [_with(terms, chosen, end) for end in (chosen.left, chosen.right)]
             return
         yield from ([_with(terms, atom, end)] for atom in extremes for end in _ends(atom))
+        yield from (way for atom in extremes for way in _in_shares(terms, atom))
         # What is whole once one of them is gone is rounded: which one is first matters.
         for divided in [] if extremes else [atom for atom in terms if isinstance(atom, Quotient)]:
             yield from self.whole(terms, divided)
@@ -304,6 +319,22 @@ def _ends(atom: Extreme) -> Iterator[Linear]:
     if not both.terms:
         yield Linear(both.constant // 2 if atom.operator == "min" else -(-both.constant // 2))
     yield from (atom.left, atom.right)
+
+
+def _in_shares(terms: _Sum, atom: Extreme) -> Iterator[_Way]:
+    """Of several of a minimum or maximum, one side for as many as cancel out with a term, else the other.
+
+    `7 * min(a + 5, b) - a` is at most `(a + 5) + 6 * b - a`.
+    """
+    count = abs(terms[atom])
+    sign = 1 if terms[atom] > 0 else -1
+    for side, other in ((atom.left, atom.right), (atom.right, atom.left)):
+        for part, number in side.terms:
+            share = -terms.get(part, 0) * sign / Fraction(number)
+            if 0 < share < count:
+                part_of = _with(terms, atom, side, share / count)
+                rest, more = _with({**part_of[0], atom: terms[atom]}, atom, other, 1 - share / count)
+                yield [(rest, part_of[1] + more)]
 
 
 def _sign(part: Atom, name: str) -> int | None:

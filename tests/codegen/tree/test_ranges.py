@@ -297,3 +297,28 @@ def test_an_iteration_does_not_begin_where_another_loop_says() -> None:
     form = variable("x") * -4 + quotient(variable("r"), 2)
     assert [*ranges.steps(form, "x")] == [(-4, Linear(0))]
     assert not ranges.is_within(form, 3, "x", -4, Linear(0))
+
+
+def test_of_several_of_a_minimum_some_may_be_one_side_and_some_the_other() -> None:
+    """As along the diagonal of an array, whose elements are a row and a column apart from each other."""
+    r, tile = variable("r"), extreme("min", variable("r") + Linear(5), Linear(6))
+    ranges = Ranges().with_loop("r", Linear(0), Linear(6))
+    assert ranges.greatest(tile * 7 + r * -1) == 41
+    assert ranges.is_among(tile * 7 + r * -1, 42) and not ranges.is_among(tile * 7 + r * -1, 41)
+    low = extreme("max", r * -1 + Linear(-5), Linear(-6))
+    assert ranges.least(low * 7 + r) == -41
+
+
+def test_what_a_loop_goes_through_lies_between_its_ends_whatever_these_are() -> None:
+    """A tile that is no longer than a point does not begin earlier; its ends alone do not tell."""
+    x, t = variable("x"), variable("t")
+    first, last = (
+        quotient(t + Linear(14), 16) + Linear(1),
+        quotient(extreme("min", t + Linear(16), t * 2), 16),
+    )
+    ranges = Ranges().with_loop("t", Linear(0), Linear(40)).with_loop("x", first, last)
+    for end, sign in ((extreme("min", x, last), 1), (extreme("max", first, x), -1)):
+        begun = ranges.with_position("begun", end)
+        assert begun.is_natural((variable("begun") + x * -1) * sign)
+        assert begun.is_natural(variable("begun") + first * -1)
+    assert not ranges.is_natural(last + first * -1)
