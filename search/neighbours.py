@@ -187,21 +187,22 @@ class Neighbourhood:
         if not others:
             return None
         value = _drawn(list(others), rng)
-        changed = _drawn(others[value], rng)
-        candidate = instance.restrict(self._where_present(changed, steps), changed, value)
+        changed, mask = _drawn(others[value], rng)
+        candidate = instance.restrict(self._where_present(changed, steps), changed, mask)
         if candidate is None:
             return None
-        equal = [variable for variable in present if known.mask(variable) == value]
+        equal = [variable for variable in present if value in _named(variable, known.mask(variable))]
         return _like(instance, candidate, known, [*_shuffled(equal, rng), *_in_turns(decided, rng)])
 
     def _others(
         self, known: Candidate, steps: Sequence[Step], variables: Iterable[Variable]
-    ) -> dict[int, list[Variable]]:
-        """By values, as masks, those variables that might have them and do not."""
-        found: dict[int, list[Variable]] = {}
+    ) -> dict[str | int, list[tuple[Variable, int]]]:
+        """By values, those variables that might have them and do not, each with its own mask of the value."""
+        found: dict[str | int, list[tuple[Variable, int]]] = {}
         for variable in variables:
-            for value in _values(self._where_present(variable, steps).mask(variable) & ~known.mask(variable)):
-                found.setdefault(value, []).append(variable)
+            allowed = self._where_present(variable, steps).mask(variable)
+            for value, mask in _named(variable, allowed & ~known.mask(variable)).items():
+                found.setdefault(value, []).append((variable, mask))
         return found
 
     def _where_present(self, variable: Variable, steps: Sequence[Step]) -> Candidate:
@@ -215,6 +216,11 @@ class Neighbourhood:
 def _decided(instance: Instance, steps: Sequence[Step]) -> list[Variable]:
     """The variables that the steps decide."""
     return [instance.variables[index] for index in dict.fromkeys(step.variable for step in steps)]
+
+
+def _named(variable: Variable, mask: int) -> dict[str | int, int]:
+    """The values of a mask: of variables that have others on offer, equal bits are different values."""
+    return {variable.universe[value.bit_length() - 1]: value for value in _values(mask)}
 
 
 def _values(mask: int) -> Iterator[int]:

@@ -326,15 +326,15 @@ def _in_shares(terms: _Sum, atom: Extreme) -> Iterator[_Way]:
 
     `7 * min(a + 5, b) - a` is at most `(a + 5) + 6 * b - a`.
     """
-    count = abs(terms[atom])
     sign = 1 if terms[atom] > 0 else -1
+    count = terms[atom] * sign
     for side, other in ((atom.left, atom.right), (atom.right, atom.left)):
         for part, number in side.terms:
-            share = -terms.get(part, 0) * sign / Fraction(number)
+            share = Fraction(-terms.get(part, 0)) * sign / Fraction(number)
             if 0 < share < count:
-                part_of = _with(terms, atom, side, share / count)
-                rest, more = _with({**part_of[0], atom: terms[atom]}, atom, other, 1 - share / count)
-                yield [(rest, part_of[1] + more)]
+                some, constant = _with(terms, atom, side, share / count)
+                all_of_it, more = _with({**some, atom: terms[atom]}, atom, other, 1 - share / count)
+                yield [(all_of_it, constant + more)]
 
 
 def _sign(part: Atom, name: str) -> int | None:

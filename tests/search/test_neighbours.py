@@ -176,7 +176,7 @@ def test_loops_of_two_nests_become_one_although_nobody_decided_to_keep_them_apar
         descent, end = _rollout(instance, start, rng)
         steps = (*descent.expand(Bounded(start, 0.0)).expansion.forced, *end.steps)
         before, near_it = _merged(instance, end.end.candidate), Neighbourhood(descent, start)
-        drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(60)]
+        drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(150)]
         after = [_merged(instance, candidate) for candidate in drawn if candidate is not None]
         assert not between(before)
         assert any(between(merged) and before <= merged for merged in after)
@@ -263,3 +263,18 @@ def test_a_climb_that_gets_on_is_not_interrupted(monkeypatch: pytest.MonkeyPatch
     search(ToyInstance([8] * 6), ToyEvaluator(cost), NoBound(), "near", options)
     assert len(idle) > 10
     assert min(idle) >= DOUBT
+
+
+def test_equal_values_are_those_of_the_same_name_whatever_else_is_on_offer() -> None:
+    """Two sizes, of 1, 2, 4 and of 2, 4, 8: the second value of one is the first of the other."""
+    instance = ToyInstance([3, 3, 3])
+    for variable, sizes in zip(instance.variables, ((1, 2, 4), (2, 4, 8), (1, 2, 4)), strict=True):
+        variable.universe = sizes
+    root = instance.root()
+    assert root is not None
+    near = Neighbourhood(Descent(instance, InOrder(instance), NoBound()), root)
+    steps = [Step(0, 0b010), Step(1, 0b010), Step(2, 0b010)]
+    known = replay(instance, root, steps)
+    others = near._others(known, steps, instance.variables)
+    found = {value: {(v.index, mask) for v, mask in pairs} for value, pairs in others.items()}
+    assert found == {1: {(0, 1), (2, 1)}, 2: {(1, 1)}, 4: {(0, 4), (2, 4)}, 8: {(1, 4)}}
