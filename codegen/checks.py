@@ -74,7 +74,7 @@ _CHECKS: dict[type, Checks] = {
     KernelFile: Checks(
         corner=corner,
         make_cases=cases.make_cases,
-        most_cases=lambda kernel: linalg_calls(kernel.backbone),
+        most_cases=linalg_calls,
         making_bytes=lambda kernel: 0,
         not_finite=cases.not_finite,
         own_arrays=lambda kernel: tuple(s.tensor for s in kernel.backbone.scratch),

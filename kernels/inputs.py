@@ -193,9 +193,11 @@ def adversarial_inputs(
                 yield _arguments(kernel, name, kinds[name], allocate, is_repeated=False)
 
 
-def most_calls(kernel: Kernel) -> int:
+def most_calls(kernel: KernelFile) -> int:
     """How many calls a kernel gets at most: a random one, and the adversarial ones."""
-    return 2 + len(_SINGLE) if is_large(kernel) else 2 + len(_weaknesses(np.random.default_rng(), 1))
+    if is_large(kernel.backbone):
+        return 2 if _is_integral(kernel) else 2 + len(_SINGLE)
+    return 2 + len(_weaknesses(np.random.default_rng(), 1))
 
 
 def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:

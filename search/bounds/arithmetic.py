@@ -57,7 +57,8 @@ def operations(kernel: Kernel, *, has_starts: bool = False) -> dict[Unit, tuple[
                 key = _function_key(instruction)
             iterations = count * _iterations(instruction, has_starts=has_starts)
             sums = _sums(instruction) if unit in ("add", "any") else 0
-            operation = Operation(instruction, iterations, instruction, instruction.dims, sums)
+            spared = sums if _starts_from_a_term(instruction, has_starts=has_starts) else 0
+            operation = Operation(instruction, iterations, instruction, instruction.dims, sums, spared)
             found[unit].setdefault(key, []).append(operation)
     return {unit: tuple(map(tuple, classes.values())) for unit, classes in found.items()}
 
@@ -169,13 +170,18 @@ def _iterations(instruction: Instruction, *, has_starts: bool) -> int:
         # The first term is no addition; equal terms are a product, and no greater than each other.
         terms = extent_of(instruction, varying & reduced)
         return extent_of(instruction, varying - reduced) * max(terms - bool(reduced), 0)
-    factors = instruction.operands[:2]
-    is_of_products = instruction.op is Op.FMA and not any(isinstance(o, Number) for o in factors)
-    if reduced and not (is_of_products or has_starts):
+    if _starts_from_a_term(instruction, has_starts=has_starts):
         # Two lanes that are added up in the end count as a sum of their own.
         terms = extent_of(instruction, reduced)
         return extent_of(instruction, varying - reduced) * max(terms - 2, 0)
     return extent_of(instruction, varying | reduced)
+
+
+def _starts_from_a_term(instruction: Instruction, *, has_starts: bool) -> bool:
+    """Whether the first term of a sum is neither an addition nor a product."""
+    factors = instruction.operands[:2]
+    is_of_products = instruction.op is Op.FMA and not any(isinstance(o, Number) for o in factors)
+    return bool(instruction.reduced_dims) and not (is_of_products or has_starts)
 
 
 def _function_key(instruction: Instruction) -> Key:

@@ -22,7 +22,7 @@ typedef struct { int32_t at, count; } List;
 typedef struct { int32_t kind_cell, size_cell; List sizes; int32_t is_reduction, pad; } Dim;
 typedef struct { int32_t is_even, folds; double iterations, threads, speedup, per_ns[USES]; } Size;
 typedef struct { List dims; int32_t pad[2]; double scalar_per_ns[USES], most_per_ns[USES]; } Instr;
-typedef struct { int32_t instr, pad; double iterations, sums; } Op;
+typedef struct { int32_t instr, pad; double iterations, sums, spared; } Op;
 
 typedef struct {
   int32_t instr, tables;
@@ -179,7 +179,8 @@ static double folded_ns(const View *v, const Dim *d, const Op *op, int use, doub
   for (int b = 0; b < d->sizes.count; b++) {
     if (!(v->vector[d->size_cell + b / WORD_BITS] >> (b % WORD_BITS) & 1)) continue;
     const Size *s = &v->m->sizes[d->sizes.at + b];
-    least = lesser(least, op->iterations / s->per_ns[use] + s->folds * fold);
+    const double iterations = greater(0, op->iterations - op->spared * greater(0, s->iterations - 2));
+    least = lesser(least, iterations / s->per_ns[use] + s->folds * fold);
   }
   return least;
 }

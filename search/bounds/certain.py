@@ -40,6 +40,9 @@ class Operation:
     """Of that, those whose lanes and threads count."""
     sums: int = 0
     """Of floating-point numbers, of several terms each: lanes along these are added up at the end."""
+    spared: int = 0
+    """Iterations less for each lane of terms but two: as many as there are sums, where these start from
+    terms, for the first one of no lane is an addition then."""
 
 
 Alternatives = tuple[Operation, ...]

@@ -151,7 +151,8 @@ class View:
         fold_ns = operation.sums / self.rates.most_instructions(operation.pace, use)
         return min(
             (
-                operation.iterations / elements + folds(lanes) * fold_ns
+                max(0, operation.iterations - operation.spared * max(0, lanes - 2)) / elements
+                + folds(lanes) * fold_ns
                 for lanes, elements in self.freedoms[vector].paces.get(use, ())
             ),
             default=math.inf,

@@ -24,7 +24,7 @@ def _record(*names: str, reals: Sequence[str] = ()) -> np.dtype[np.void]:
 _DIM = _record("kind_cell", "size_cell", "sizes[]", "is_reduction", "pad")
 _SIZE = _record("is_even", "folds", reals=("iterations", "threads", "speedup", *USES))
 _INSTR = _record("dims[]", "pad[]", reals=(*(f"one_{use}" for use in USES), *(f"most_{use}" for use in USES)))
-_OP = _record("instr", "pad", reals=("iterations", "sums"))
+_OP = _record("instr", "pad", reals=("iterations", "sums", "spared"))
 _REDUCTION = _record(
     *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "split[]", "added[]"),
     *("table_count", "are_disjoint"),

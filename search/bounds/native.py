@@ -195,7 +195,7 @@ class _Tables:
     def _groups(self, work: Iterable[Alternatives]) -> tuple[int, int]:
         rows = []
         for alternatives in work:
-            ops = [(self._instr(o.dims, o.pace), 0, o.iterations, o.sums) for o in alternatives]
+            ops = [(self._instr(o.dims, o.pace), 0, o.iterations, o.sums, o.spared) for o in alternatives]
             rows.append(self._append("ops", ops))
         return self._append("groups", rows)
 

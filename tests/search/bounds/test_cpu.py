@@ -325,6 +325,28 @@ def test_lanes_that_are_terms_of_one_sum_are_added_up() -> None:
     assert terms(bound, along)["floating-point arithmetic"] == pytest.approx(free + 64 * 64 * 4 / 8 / 2)
 
 
+SUMMED = """
+kernel: rows
+backbone: linalg
+tensors:
+  x: {dtype: f32, shape: [64, 32]}
+  y: {dtype: f32, shape: [64], output: true}
+compute:
+  - y[i] = sum[p](x[i, p])
+tiling: {i: [], p: [[16]]}
+"""
+
+
+def test_the_first_terms_of_all_lanes_are_no_additions() -> None:
+    """A row of two vectors of sixteen takes one addition of both, and four that make one sum of it."""
+    instance = instance_of(SUMMED)
+    bound = CpuBound(instance, DEVICE)
+    along = decide(instance, root(instance), "dim_kind", "add.p1", "VECTOR")
+    assert terms(bound, along)["floating-point arithmetic"] <= 64 * (1 / 4 + 4 / 8) / 2
+    native = CpuBound(instance, DEVICE).native
+    assert native is None or native.terms(along) == pytest.approx(bound.terms_ns(along), rel=1e-12)
+
+
 def test_the_lanes_that_make_terms_fast_are_those_that_are_added_up() -> None:
     """Sixteen take four additions, two take one: no rate goes with the additions of other lanes."""
     instance = instance_of(MATMUL.replace("p: []", "p: [[2, 16]]"))
