@@ -51,6 +51,7 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
         except (Exception, KeyboardInterrupt) as error:
             fault = explain(error)
             Console().fault(fault)
+            close_broken_streams()
             return fault.code
         return code
 

@@ -158,9 +158,9 @@ def _internal(error: BaseException) -> Fault:
 
 
 def close_broken_streams() -> None:
-    """After a broken pipe: lets the interpreter's last flush go nowhere instead of failing."""
+    """After a broken pipe, or on a full disk: lets the interpreter's last flush go nowhere, and not fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -519,6 +519,13 @@ def test_a_reader_of_stderr_that_goes_away_is_no_error(
         os.close(writer)
 
 
+def test_an_output_that_is_full_is_said_and_is_no_bug() -> None:
+    call = [sys.executable, "-c", "import spacedsl.cli.app as c; c.main()", "device", "list"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ran = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (5, "error: no room is left on the disk\n")
+
+
 def test_what_is_wrong_in_a_space_is_shown_once_for_all_kernels_of_it(tmp_path: Path) -> None:
     (tmp_path / "a.space").write_text("set Items: end\n")
     kernels = [tmp_path / f"{name}.yaml" for name in "kl"]
