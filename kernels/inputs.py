@@ -95,7 +95,9 @@ def plain_buffer(tensor: Tensor) -> Array:
 
 
 def is_exact_everywhere(kernel: KernelFile, arguments: Arguments) -> bool:
-    """Whether no partial result can reach integers that are not exact."""
+    """Whether no partial result can reach integers that are not exact. Those that wrap around all are."""
+    if _wraps_around(kernel):
+        return True
     limit = _exact_below(kernel)
     return (
         largest_partial(kernel.backbone, arguments.largest) < limit
@@ -109,6 +111,13 @@ def _exact_below(kernel: KernelFile) -> int:
     computed = (i.dtype for i in backbone.instructions if i.dtype.has_arithmetic)
     below = min(EXACT_BELOW[dtype] for dtype in (*computed, *(t.dtype for t in backbone.tensors)))
     return min(below, _TF32_BELOW) if kernel.precision == "tf32" and _makes_factors(backbone) else below
+
+
+def _wraps_around(kernel: KernelFile) -> bool:
+    """Whether all that it computes with are integers, whose results are the same in any order."""
+    backbone = kernel.backbone
+    dtypes = {*(i.dtype for i in backbone.instructions), *(t.dtype for t in backbone.tensors)}
+    return dtypes == {DType.I32} and _is_integral(kernel)
 
 
 def _makes_factors(kernel: Kernel) -> bool:
@@ -183,7 +192,9 @@ def adversarial_inputs(
         yield integer_inputs(kernel, rng, allocate)
         for name, draw in kinds.items():
             yield _arguments(kernel, name, draw, allocate)
-    elif _is_integral(kernel) and largest_partial(kernel.backbone, largest) < _exact_below(kernel):
+    elif _is_integral(kernel) and (
+        _wraps_around(kernel) or largest_partial(kernel.backbone, largest) < _exact_below(kernel)
+    ):
         patchwork = _Patchwork(_Integers(rng, largest, 1.0), tuple(kinds.values()))
         yield _arguments(kernel, "patchwork", patchwork, allocate)
     else:
@@ -225,7 +236,7 @@ def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:
 def _largest_integer(kernel: KernelFile) -> int:
     """Up to which all integers give exact results; 1 where even ones do not."""
     largest, limit = LARGEST_INTEGER, _exact_below(kernel)
-    while largest > 1 and largest_partial(kernel.backbone, largest) >= limit:
+    while largest > 1 and not _wraps_around(kernel) and largest_partial(kernel.backbone, largest) >= limit:
         largest //= 2
     return largest
 

@@ -37,7 +37,7 @@ from spacedsl.kernels.linalg.tiling import (
 )
 from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
-from spacedsl.kernels.reductions_apart import reductions_apart
+from spacedsl.kernels.own_lines import own_lines
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry, Precision
 from spacedsl.kernels.search_options import SearchOptions, search_options
@@ -216,7 +216,7 @@ class _Loader:
         is_gpu = self.kind == "gpu"
         multiplied = MULTIPLIED[self.entry.precision] if is_gpu else frozenset[DType]()
         names = {*declared.tensors, *declared.parameters}
-        built = reductions_apart(computation, names, are_shared_out=is_gpu)
+        built = own_lines(computation, names, are_shared_out=is_gpu)
         backbone = build(self.entry.kernel, built, tensors, parameters, tilings, multiplied)
         return KernelFile(
             path=path,

@@ -66,6 +66,8 @@ class _Checker:
         self.inferred_at: dict[str, Span] = {}
         self.written: dict[str, Span] = {}
         self.used: set[str] = set()
+        self.unmade: set[str] = set()
+        """Names that lines assign to, and whose tensors could not be made: that has been said."""
 
     def assignment(self, line: Assignment) -> Assignment:
         target = self._target(line.target)
@@ -77,6 +79,8 @@ class _Checker:
             for code, message, span in self.known.mistakes(value, tensor, dtype):
                 self.report.error(code, message, span)
             self.written.setdefault(tensor.name, target.name_span)
+        else:
+            self.unmade.add(target.tensor)
         return Assignment(target, value, line.span)
 
     def _target(self, target: Read) -> Read:
@@ -307,12 +311,12 @@ class _Checker:
 
     def _read(self, read: Read, scope: Mapping[str, Span]) -> Read:
         tensor = self.tensors.get(read.tensor)
-        if tensor is None and read.tensor in self.assigned:
+        if tensor is None and read.tensor in self.assigned and read.tensor not in self.unmade:
             message = f"`{read.tensor}` is read before it is written"
             self.report.error("KF027", message, read.name_span, "lines run in order")
-        elif tensor is None:
+        elif tensor is None and read.tensor not in self.unmade:
             self._unknown_tensor(read)
-        else:
+        elif tensor is not None:
             self.used.add(tensor.name)
             if tensor.is_output and tensor.name not in self.written:
                 message = f"`{tensor.name}` is read before it is written"

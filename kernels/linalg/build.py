@@ -192,7 +192,8 @@ class _Builder:
             return self.compute(Op.MAX, dtype, Number(0.0), *made)
         if all(isinstance(m, Number) for m in made):
             with contextlib.suppress(ValueError, OverflowError):
-                return Number(_CALL[name](*(m.value for m in made if isinstance(m, Number))))
+                found = _CALL[name](*(m.value for m in made if isinstance(m, Number)))
+                return Number(float(dtype.wrapped(int(found))) if dtype.is_integer else found)
         return self.compute(Op(name), dtype, *made)
 
     def load(self, read: Read, dtype: DType, loads: Loads) -> Instruction:

@@ -277,6 +277,8 @@ def test_separate_sums_load_separately() -> None:
         ("A[i, j] * (123456789 * 987654321)", -67153019),
         ("A[i, j] * (-2147483647 - 2)", 2147483647),
         ("A[i, j] * -(-2147483647 - 1)", -(2**31)),
+        ("A[i, j] * abs(-2147483647 - 1)", -(2**31)),
+        ("A[i, j] * max(abs(-2147483647 - 1), 5)", 5),
     ],
 )
 def test_numbers_of_32_bits_wrap_around(term: str, number: int) -> None:

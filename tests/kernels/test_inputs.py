@@ -150,3 +150,20 @@ compute:
 
     assert calls(1000) > 1
     assert calls(1 << 21) == 1
+
+
+def test_integers_that_wrap_around_are_exact_and_no_zeros() -> None:
+    """In any order of additions and products they are the same."""
+    text = (
+        "kernel: k\nbackbone: linalg\nsizes: {n: 100}\n"
+        "tensors:\n  x: {dtype: i32, shape: [n]}\n  y: {dtype: i32, shape: [n], output: true}\n"
+        "compute: ['y[i] = x[i] * 100000 * 100000']\n"
+    )
+    kernel = check(text)
+    calls = [
+        random_inputs(kernel, np.random.default_rng(0)),
+        *adversarial_inputs(kernel, np.random.default_rng(0)),
+    ]
+    assert all(arguments.is_exact for arguments in calls)
+    assert {"signs", "mixed magnitudes", "last element", "one element"} <= {a.name for a in calls}
+    assert all(len(np.unique(a.inputs["x"])) > 20 for a in calls if a.name == "integers")

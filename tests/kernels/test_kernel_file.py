@@ -137,6 +137,10 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         changed((COMPUTE, "T[h] = 2\n  - " + COMPUTE)),
         [("KF034", 9, 7, "index `h` of `T`")],
     ),
+    "an intermediate without extents that is read": (
+        changed((COMPUTE, "T[h] = 2\n  - " + COMPUTE.replace("sum[p](", "T[i] * sum[p]("))),
+        [("KF034", 9, 7, "index `h` of `T`")],
+    ),
     "an intermediate that is not read": (
         changed((COMPUTE, "T[i] = sum[p](A[i, p])\n  - " + COMPUTE)),
         [("KF028", 9, 5, "intermediate `T` is never read")],

@@ -12,6 +12,7 @@ from spacedsl.kernels.inputs import random_inputs
 from spacedsl.kernels.kernel_file import KernelFile, Kind
 from spacedsl.kernels.reference import evaluate
 from tests.codegen.candidates import random_candidate, space_of
+from tests.codegen.cuda.grids import space_of as space_of_grids
 from tests.codegen.kernels import parse
 
 FILE = """
@@ -48,7 +49,7 @@ def lines(kernel: KernelFile) -> list[tuple[str, tuple[str, ...], bool]]:
         ("[i] = -max[p](A[i, p] - alpha) / sum[q](A[i, q])", [("y_max", ("i",)), ("y_sum", ("i",))]),
         (" = 2 * sum[i, p](A[i, p] * b[i])", [("y_sum", ())]),
         ("[i] = exp(b[i] - sum[j, p](A[j, p]))", [("y_sum", ())]),
-        ("[i] = alpha * min[p](A[i, p] * sum[j](b[j]))", [("y_min", ("i",))]),
+        ("[i] = alpha * min[p](A[i, p] * sum[j](b[j]))", [("y_min_sum", ()), ("y_min", ("i",))]),
     ],
 )
 def test_a_long_reduction_with_few_results_has_a_line_of_its_own(
@@ -59,7 +60,7 @@ def test_a_long_reduction_with_few_results_has_a_line_of_its_own(
     assert lines(kernel)[-1][0] == "y" and not lines(kernel)[-1][2]
     assert [t.shape for t in kernel.built.intermediates] == [(6,) * len(i) for _, i in added]
     whole = sample(line, kind="cpu")
-    assert len(lines(whole)) == 1
+    assert len(lines(whole)) == 1 + ("sum[j" in line)
     arguments = random_inputs(whole, np.random.default_rng(3))
     apart = replace(kernel, computation=kernel.built)
     found, wanted = (evaluate(k, arguments.inputs, arguments.parameters)["y"] for k in (apart, whole))
@@ -171,3 +172,57 @@ def test_a_reduction_without_a_place_among_the_loops_has_a_line_of_its_own(
     a, b = (arguments.inputs[n].reshape(6, 6).astype(np.float64) for n in "AB")
     if value.startswith("sum[p](sum[q](A[i, q] * B[q, p]) * B"):
         np.testing.assert_allclose(wanted, a @ b @ b, rtol=1e-5)
+
+
+ALONE = """
+kernel: alone
+backbone: linalg
+sizes: {{n: {n}}}
+tensors:
+  A: {{dtype: f32, shape: [n, n]}}
+  x: {{dtype: f32, shape: [n]}}
+  s: {{dtype: f32, shape: []}}
+  D: {{dtype: f32, shape: [n, n], output: true}}
+params: {{alpha: f32, beta: f32}}
+compute:
+  - D[i, j] = {value} + alpha * beta * s * x[0] * A[0, 0]
+"""
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("value", "added"),
+    [
+        ("-alpha * sum[p](A[i, p] * A[p, j])", ["D_scalar"]),
+        ("alpha / beta * A[i, j]", ["D_scalar"]),
+        ("A[i, j] / sqrt(s)", ["D_sqrt"]),
+        ("A[i, j] / sqrt(sum[p](x[p] * x[p]))", ["D_sqrt"]),
+        ("sum[p](exp(s * alpha) * A[i, p]) * x[j]", ["D_exp"]),
+        ("alpha * A[i, j] + s * x[j] + 2 * 3", []),
+    ],
+)
+def test_what_has_no_index_keeps_no_loop_to_one_thread(value: str, added: list[str], kind: Kind) -> None:
+    kernel = parse(ALONE.format(n=512, value=value)).made_for(kind)
+    others = ["D_scalar_2" if "D_scalar" in added else "D_scalar"]
+    assert [target for target, _, _ in lines(kernel)[:-1]] == [*added, *others]
+    instance = space_of_grids(kernel) if kind == "gpu" else space_of(kernel)
+    root = instance.root()
+    assert root is not None
+    wanted = "BLOCK" if kind == "gpu" else "PARALLEL"
+    (store,) = (i for i in kernel.backbone.instructions if i.name == "store_D")
+    for dim in store.dims:
+        if dim.level == 0 and dim.index == "i":
+            (variable,) = (v for v in instance.variables_of("dim_kind") if v.objects == (dim,))
+            assert wanted in variable.values(root.mask(variable)), dim
+    small = parse(ALONE.format(n=6, value=value)).made_for(kind)
+    arguments = random_inputs(small, np.random.default_rng(3))
+    found, wanted_values = (
+        evaluate(k, arguments.inputs, arguments.parameters)["D"]
+        for k in (replace(small, computation=small.built), small)
+    )
+    np.testing.assert_allclose(found, wanted_values, rtol=1e-6)
+
+
+def test_where_nothing_varies_all_stays_in_its_line() -> None:
+    kernel = parse(ALONE.format(n=1, value="A[i, j] / sqrt(s)"))
+    assert len(lines(kernel)) == 1

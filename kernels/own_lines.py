@@ -1,22 +1,26 @@
-"""Reductions in lines of their own: those that have no place among the loops of the line that uses them.
+"""Lines of their own for what has no place among the loops of the line that uses it.
 
-In: a checked computation. Out: one with the same results. Such a reduction becomes a line before the one that
-goes on computing with it; the target of that line is an intermediate:
+In: a checked computation. Out: one with the same results. Such a part of an expression becomes a line before
+the one that goes on computing with it; the target of that line is an intermediate:
 
     y[i] = alpha * sum[p](A[i, p])                           y_sum[i] = sum[p](A[i, p])
                                                              y[i] = alpha * y_sum[i]
     D[i, j] = sum[p](sum[q](A[i, q] * B[q, p]) * C[p, j])    D_sum[i, p] = sum[q](A[i, q] * B[q, p])
                                                              D[i, j] = sum[p](D_sum[i, p] * C[p, j])
+    y[i] = x[i] / sqrt(sum[p](x[p] * x[p]))                  y_sqrt = sqrt(sum[p](x[p] * x[p]))
+                                                             y[i] = x[i] / y_sqrt
 
 The first is so on a GPU, where there are many terms and hardly any results: a target may combine parts of
-it in memory, where the second line would use what is not there yet. The second is so everywhere: all j would
-have to be summed up beside each other, since what has been computed for a p is kept until the next one only.
+it in memory, where the second line would use what is not there yet. The others are so everywhere. Of the
+second, all j would have to be summed up beside each other, since what has been computed for a p is kept until
+the next one only. Of the third, what has no index would be in a register of one thread, so that all i would
+be its own; what is in memory is loaded by any.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from itertools import combinations
 
@@ -25,6 +29,7 @@ from spacedsl.kernels.expression import (
     Assignment,
     Binary,
     Call,
+    Constant,
     Expression,
     Name,
     Negation,
@@ -41,7 +46,7 @@ LEAST_TERMS = 1 << 14
 """Of a reduction: one block has gone through fewer before another kernel has started."""
 
 
-def reductions_apart(computation: Computation, declared: Set[str], *, are_shared_out: bool) -> Computation:
+def own_lines(computation: Computation, declared: Set[str], *, are_shared_out: bool) -> Computation:
     """`declared`: the names of tensors and parameters. `are_shared_out`: also those of a few results."""
     extents = computation.extents
     others = (*computation.intermediates, *(padding.padded for padding in computation.paddings))
@@ -55,16 +60,19 @@ def reductions_apart(computation: Computation, declared: Set[str], *, are_shared
         terms = math.prod(extents[i] for i in reduction.indices)
         return are_shared_out and results <= MOST_ALONE and terms >= LEAST_TERMS
 
-    def apart(reduction: Reduction, target: str) -> Read:
-        needed = indices_of(reduction)
+    def apart(part: Expression, target: str) -> Read:
+        needed = indices_of(part)
         free = [i for i in extents if i in needed]
         shape = tuple(extents[i] for i in free)
-        dtype, name = computed_in[target], names.fresh(f"{target}_{reduction.operator}")
-        added.append(Tensor(name, dtype, shape, dense_strides(shape), is_output=True))
+        dtype, name = computed_in[target], names.fresh(f"{target}_{_word(part)}")
         computed_in[name] = dtype
-        found = Read(name, tuple(Name(i, reduction.span) for i in free), reduction.span, reduction.span)
-        add(Assignment(found, reduction, reduction.span))
+        found = Read(name, tuple(Name(i, part.span) for i in free), part.span, part.span)
+        add(Assignment(found, part, part.span))
+        added.append(Tensor(name, dtype, shape, dense_strides(shape), is_output=True))
         return found
+
+    def varies(indices: Iterable[str]) -> bool:
+        return any(extents[i] > 1 for i in indices)
 
     def add(line: Assignment) -> None:
         """The line, behind those that it needs."""
@@ -79,6 +87,9 @@ def reductions_apart(computation: Computation, declared: Set[str], *, are_shared
             return not is_chain or not own <= target
 
         def replaced(node: Expression, around: frozenset[str]) -> Expression:
+            is_scalar = _is_computed(node) and not varies(indices_of(node)) and varies(target | around)
+            if is_scalar and node is not line.value:
+                return apart(node, line.target.tensor)
             match node:
                 case Reduction(indices=indices, body=body):
                     is_few = not around and has_few_results(node)
@@ -104,6 +115,23 @@ def reductions_apart(computation: Computation, declared: Set[str], *, are_shared
         computed_in=computed_in,
         intermediates=(*computation.intermediates, *added),
     )
+
+
+def _is_computed(node: Expression) -> bool:
+    """Whether it takes an instruction: numbers alone are folded."""
+    is_leaf = isinstance(node, Constant | Name | Read)
+    return not is_leaf and any(isinstance(part, Name | Read) for part in walk(node))
+
+
+def _word(part: Expression) -> str:
+    """What it is called by."""
+    match part:
+        case Reduction(operator=operator):
+            return operator
+        case Call(function=function):
+            return function.name
+        case _:
+            return "scalar"
 
 
 def _reductions(node: Expression) -> list[Reduction]:
