@@ -72,7 +72,8 @@ RANDOM_KINDS = tuple(
 RANDOM = "random"
 """The name of what has no pattern."""
 
-_SINGLE = ("last element", "one element")
+LAST, ONE = "last element", "one element"
+_SINGLE = (LAST, ONE)
 """The names of what has one element that is not zero."""
 
 
@@ -96,13 +97,14 @@ def plain_buffer(tensor: Tensor) -> Array:
 
 def is_exact_everywhere(kernel: KernelFile, arguments: Arguments) -> bool:
     """Whether no partial result can reach integers that are not exact. Those that wrap around all are."""
-    if _wraps_around(kernel):
+    if _stays_exact(kernel, arguments.largest):
         return True
-    limit = _exact_below(kernel)
-    return (
-        largest_partial(kernel.backbone, arguments.largest) < limit
-        or greatest_magnitude(kernel, arguments.inputs, arguments.parameters) < limit
-    )
+    return greatest_magnitude(kernel, arguments.inputs, arguments.parameters) < _exact_below(kernel)
+
+
+def _stays_exact(kernel: KernelFile, largest: float) -> bool:
+    """The same for any inputs up to this magnitude."""
+    return _wraps_around(kernel) or largest_partial(kernel.backbone, largest) < _exact_below(kernel)
 
 
 def _exact_below(kernel: KernelFile) -> int:
@@ -192,9 +194,7 @@ def adversarial_inputs(
         yield integer_inputs(kernel, rng, allocate)
         for name, draw in kinds.items():
             yield _arguments(kernel, name, draw, allocate)
-    elif _is_integral(kernel) and (
-        _wraps_around(kernel) or largest_partial(kernel.backbone, largest) < _exact_below(kernel)
-    ):
+    elif _is_integral(kernel) and _stays_exact(kernel, largest):
         patchwork = _Patchwork(_Integers(rng, largest, 1.0), tuple(kinds.values()))
         yield _arguments(kernel, "patchwork", patchwork, allocate)
     else:
@@ -228,15 +228,15 @@ def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:
         "zeros": np.zeros,
         "signs": lambda count: 1 - 2 * (np.arange(count) % 2),
         "mixed magnitudes": mixed,
-        _SINGLE[0]: single(lambda count: count - 1),
-        _SINGLE[1]: single(lambda count: int(rng.integers(count))),
+        LAST: single(lambda count: count - 1),
+        ONE: single(lambda count: int(rng.integers(count))),
     }
 
 
 def _largest_integer(kernel: KernelFile) -> int:
     """Up to which all integers give exact results; 1 where even ones do not."""
-    largest, limit = LARGEST_INTEGER, _exact_below(kernel)
-    while largest > 1 and not _wraps_around(kernel) and largest_partial(kernel.backbone, largest) >= limit:
+    largest = LARGEST_INTEGER
+    while largest > 1 and not _stays_exact(kernel, largest):
         largest //= 2
     return largest
 

@@ -311,12 +311,13 @@ class _Checker:
 
     def _read(self, read: Read, scope: Mapping[str, Span]) -> Read:
         tensor = self.tensors.get(read.tensor)
-        if tensor is None and read.tensor in self.assigned and read.tensor not in self.unmade:
-            message = f"`{read.tensor}` is read before it is written"
-            self.report.error("KF027", message, read.name_span, "lines run in order")
-        elif tensor is None and read.tensor not in self.unmade:
+        if tensor is None and read.tensor in self.assigned:
+            if read.tensor not in self.unmade:
+                message = f"`{read.tensor}` is read before it is written"
+                self.report.error("KF027", message, read.name_span, "lines run in order")
+        elif tensor is None:
             self._unknown_tensor(read)
-        elif tensor is not None:
+        else:
             self.used.add(tensor.name)
             if tensor.is_output and tensor.name not in self.written:
                 message = f"`{tensor.name}` is read before it is written"

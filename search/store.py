@@ -198,11 +198,10 @@ class Store:
         """The record of an earlier run, to go on with or only to read. Raises `StoreError`."""
         if not holds_run(folder):
             raise StoreError(f"{folder} holds no run: there is no {DATABASE} in it")
-        if read_only:
-            store = cls(folder, _readable_only(folder / DATABASE), None)
-        else:
-            lock = _locked(folder)
-            store = cls(folder, sqlite3.connect(folder / DATABASE, isolation_level=None), lock)
+        lock = None if read_only else _locked(folder)
+        database = folder / DATABASE
+        connection = _read_only(database) if read_only else sqlite3.connect(database, isolation_level=None)
+        store = cls(folder, connection, lock)
         try:
             store._check_schema()
             if not read_only:
@@ -410,7 +409,7 @@ class Store:
         return None if row is None else str(row[0])
 
 
-def _readable_only(database: Path) -> sqlite3.Connection:
+def _read_only(database: Path) -> sqlite3.Connection:
     """A connection that writes nothing.
 
     Beside a write-ahead log SQLite makes a file for who reads, but where it may not. Without a log there is

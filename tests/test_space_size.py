@@ -64,6 +64,9 @@ def test_of_a_few_probes_nobody_knows_how_skewed_they_are() -> None:
     assert abs(few.skewness) < abs(many.skewness)
     for estimates in ((many, few), (few, many)):
         assert SpaceSize(None, estimates, 0, 0.0, (0.0, 1.0)).best is many
+    nothing = estimate("knuth", probes([0.0] * 2000))
+    assert SpaceSize(None, (nothing, many), 0, 0.0, (0.0, 1.0)).best is many
+    assert SpaceSize(None, (nothing, few), 0, 0.0, (0.0, 1.0)).best is few
     alike = estimate("chen", probes(list(rng.lognormal(0, 0.1, 200))))
     assert SpaceSize(None, (many, alike), 0, 0.0, (0.0, 1.0)).best is alike
 

@@ -31,7 +31,7 @@ _RESERVED = """
     threadIdx blockIdx blockDim gridDim warpSize shared_memory stream error first_error LAUNCH CUDA_TWIN dim3
 
     in begin end arguments pool thread threads element partial kill_dependency NULL CSIGNAL
-    copy_ahead commit_copies wait_for_copies load_matrices multiply_add
+    copy_ahead commit_copies wait_for_copies load_matrices
 
     BUFSIZ EOF FILE INFINITY MAXFLOAT NAN NFDBITS stdin stdout stderr math_errhandling offsetof alloca
     strdupa strndupa issubnormal uint ushort ulong
@@ -52,6 +52,7 @@ _FAMILIES = (
     "cuda",
     "twin_",
     "make_",
+    "multiply_",
 )
 """Beginnings of names that the generated file and its headers declare."""
 

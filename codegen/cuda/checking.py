@@ -153,10 +153,8 @@ class Checker:
             with self._workers.fresh() as worker:
                 answer = _enter(worker, twin.part)
                 if "not_finite" in answer:
-                    number = answer["not_finite"]
-                    message = (
-                        f"output {number} is no number on a corner, or all rounding: it cannot be checked"
-                    )
+                    said = checks(self.kernel).not_finite(self.kernel, answer["not_finite"])
+                    message = f"on a corner: {said.message}"
                     return Outcome(None, Failure.WORKER_LOST, message)
                 symbol = entry_name(self.kernel.name)
                 measurement = Measurement(worker, answer["cases"], twin.library, symbol, self.options, None)

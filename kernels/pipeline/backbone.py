@@ -332,9 +332,8 @@ class Box:
     @property
     def passes(self) -> tuple[Step, ...]:
         """The updates before its step, of the same stage, that go through all of its dimension at once."""
-        return tuple(
-            step for step in self.step.updates_before if not self.is_range and self.dim not in step.variables
-        )
+        before = () if self.is_range else self.step.updates_before
+        return tuple(step for step in before if self.dim not in step.variables)
 
     @property
     def place(self) -> int:

@@ -207,7 +207,7 @@ class _Evaluator(Evaluator):
             return None
         reached = np.abs(result.astype(np.promote_types(result.dtype, np.float32)))
         # Beside a sum that is large enough, all terms may be lost.
-        is_one_way = True if not self.is_random else PRECISION[dtype] * reached > term
+        is_one_way = (not self.is_random) | (PRECISION[dtype] * reached > term)
         root = np.sqrt(count)
         is_worst = is_one_way & (count / 4 > 2 * root)
         steps = np.where(is_worst, count / 4, 2 * root)
@@ -327,11 +327,12 @@ class _Evaluator(Evaluator):
         array = self.arrays[stage.name][0]
         total = self.errors[stage.name][0]
         if gathered.operator == "+":
-            found: int | Array = turn_count(update)
-            if off is None:
-                found = np.zeros(array.shape, np.int64)
-                np.add.at(found, index, 1)
-            total = _stored(added(total, self.sum_error(array, found, magnitude(term), None)), array.shape)
+            own = self.sum_error(array, turn_count(update), magnitude(term), None)
+            if own is not None and off is None:
+                hits = np.zeros(array.shape, np.int64)
+                np.add.at(hits, index, 1)
+                own = self.sum_error(array, hits, magnitude(term), None)
+            total = _stored(added(total, own), array.shape)
         is_open = None if update.condition is None else self.pair(update.condition, grid)[1]
         if is_open is not None:
             total, some = _room(total, array.shape), np.broadcast_to(is_open, lengths) > 0

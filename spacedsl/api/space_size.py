@@ -82,10 +82,11 @@ class SpaceSize:
 
         A few probes say nothing of skewness: of two, it is always 0.
         """
-        known = [e for e in self.estimates if e.probes >= FEWEST_PROBES]
-        if not known:
-            return max(self.estimates, key=lambda e: e.probes)
-        return min(known, key=lambda e: abs(e.skewness))
+        known = [e for e in self.estimates if e.relative_ci is not None]
+        many = [e for e in known if e.probes >= FEWEST_PROBES]
+        if not many:
+            return max(known or self.estimates, key=lambda e: e.probes)
+        return min(many, key=lambda e: abs(e.skewness))
 
 
 def measure_size(root: Candidate, rule: Ordering, seed: int, seconds: float) -> SpaceSize:

@@ -102,6 +102,7 @@ def test_different_names_stay_different() -> None:
         *(
             "atomicAdd",
             "copy_ahead",
+            "multiply_bf16_16x8x16",
             "load_matrices",
             "uint",
             "ulong",
