@@ -38,7 +38,7 @@ from spacedsl.search.rollouts import Exhausted, Implementation
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
 from spacedsl.search.store import Store
 from spacedsl.search.tree import Tree, replay
-from spacedsl.search.witnesses import Witnesses
+from spacedsl.search.witnesses import Witnesses, credible
 
 MOST_ITERATIONS = 16
 """Of each program of a batch: where most code is known, what is pending is measured first."""
@@ -280,7 +280,7 @@ class Search:
             if isinstance(program, Outcome):
                 outcome = program
             else:
-                outcome = self._measured(program, state, root)
+                outcome = self._measured(program, pending.drawn.bound_ns, state, root)
                 code = program.code if state.is_contender(outcome.comparable_ns) else None
             evaluation = Evaluation(digest, outcome, self._clock() - started)
             if self._store is not None:
@@ -298,7 +298,7 @@ class Search:
             state.contenders, lambda contender: self._made(replay(self._instance, root, contender.steps))
         )
 
-    def _measured(self, program: Lowered, state: State, root: Candidate) -> Outcome:
+    def _measured(self, program: Lowered, bound_ns: float, state: State, root: Candidate) -> Outcome:
         """The outcome of a program, with the slowdown before it was measured; of what would be the best, with
         the lesser of that and the one behind it.
         """
@@ -308,7 +308,7 @@ class Search:
         outcome = self._evaluator.run(program, best_ns, limit_s)
         if best_ns is not None and outcome.timing is not None and outcome.timing.time_ns < best_ns:
             slowdown = self._witnesses.behind(slowdown)
-        return replace(outcome, slowdown=slowdown)
+        return replace(outcome, slowdown=credible(slowdown, [(outcome, bound_ns * state.tree.scale)]))
 
     def _call_limit_s(self, state: State) -> float | None:
         """Of a program, while no time is known."""
@@ -407,6 +407,7 @@ class Search:
         slowdown = self._slowdown(state, root)
         outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists], processes)
         slowdown = self._witnesses.behind(slowdown)
+        slowdown = credible(slowdown, zip(outcomes, (f.bound_ns for f in finalists), strict=True))
         outcomes = [replace(outcome, slowdown=slowdown) for outcome in outcomes]
         comparison = judged([c.digest for c in contenders], outcomes, [c.digest for c in passed_over])
         if self._store is not None:

@@ -8,10 +8,11 @@ take twice as long, from one second to the next. Nothing is compared here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.kernels.evaluation import Evaluator, Lowered
+from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.state import Contender
 
 COUNT = 2
@@ -26,11 +27,30 @@ be the clock."""
 
 OUTDONE = 1.3
 """Where the fastest is faster by this factor, it becomes a witness: what is slow may be so for other reasons
-than what is fast. Each change of witnesses adds the error of a glance, so there are few.
+than what is fast. Each change of witnesses adds an error, so there are few.
+"""
+
+LOOKS = 9
+"""At those to come, beside the witnesses that there are, before they take their place: the middle one of that
+many says what they take. One look may be luck, and what it is off by would stay for good.
 """
 
 SHARE = 0.05
 """Of the time of a search, at most, that goes into glances: some programs take seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Heirs:
+    """What is to take the place of the witnesses."""
+
+    programs: Sequence[Lowered]
+    known_ns: float
+    """What the fastest of them took when it was measured, without slowdown."""
+    heard_ns: list[Sequence[float]] = field(default_factory=list)
+    """What glances have said, without the slowdown of the moment: a row for each."""
+
+    def usual_ns(self) -> list[float]:
+        return [statistics.median(column) for column in zip(*self.heard_ns, strict=True)]
 
 
 @dataclass(slots=True, eq=False)
@@ -42,13 +62,14 @@ class Witnesses:
     """Seconds."""
     _programs: Sequence[Lowered] = field(default=(), init=False)
     _usual_ns: Sequence[float] = field(default=(), init=False)
-    """What glances at them have said when they were chosen."""
-    _slowdown: float = field(default=1.0, init=False)
-    """At that moment."""
-    _fastest_ns: float = field(default=math.inf, init=False)
-    """Of them, without slowdown."""
+    """What glances at them say where there is no slowdown."""
+    _known_ns: float = field(default=math.inf, init=False)
+    """What the fastest of them took when it was measured, without slowdown."""
+    _heirs: _Heirs | None = field(default=None, init=False)
+    _passed_over: set[str] = field(default_factory=set, init=False)
+    """Digests of those that were looked at and are not as fast as they had been measured."""
     _last: float = field(default=1.0, init=False)
-    """What they have said last."""
+    """The slowdown that was found last."""
     _silent_until_s: float = field(default=-math.inf, init=False)
 
     def slowdown(self, contenders: Sequence[Contender], made: Callable[[Contender], Lowered]) -> float:
@@ -56,22 +77,23 @@ class Witnesses:
 
         `contenders`: fastest first. `made`: gives their programs.
         """
-        fastest = contenders[:COUNT]
         if len(contenders) < LEAST or self.clock() < self._silent_until_s:
             return self._last
         began_s = self.clock()
-        now_ns = self.evaluator.glance(self._programs)
-        ended_s = self.clock()
+        heirs = () if self._heirs is None else self._heirs.programs
+        now_ns = self.evaluator.glance([*self._programs, *heirs])
         if now_ns is None:
-            ended_s = math.inf
-        elif now_ns:
-            self._last = self._slowdown * ratio(self._usual_ns, now_ns)
-            if fastest[0].comparable_ns * OUTDONE < self._fastest_ns:
-                self._choose(fastest, made)
-        elif self._choose(fastest, made):
-            self._last = self._slowdown
-        else:
-            ended_s = self.clock()
+            self._silent_until_s = math.inf
+            return self._last
+        if not self._programs and self._begin(contenders, made):
+            now_ns = self.evaluator.glance(self._programs)
+        if now_ns:
+            self._hear(now_ns)
+        elif self._programs:
+            self._forget()
+        if self._heirs is None:
+            self._name(contenders, made)
+        ended_s = self.clock()
         self._silent_until_s = ended_s + (ended_s - began_s) / SHARE
         return self._last
 
@@ -82,26 +104,54 @@ class Witnesses:
         """
         now_ns = self.evaluator.glance(self._programs) if self._programs else ()
         if now_ns:
-            self._last = self._slowdown * ratio(self._usual_ns, now_ns)
+            self._last = ratio(self._usual_ns, now_ns)
         return min(before, self._last)
 
-    def _choose(self, fastest: Sequence[Contender], made: Callable[[Contender], Lowered]) -> bool:
-        """Whether there are witnesses. What those before them say of the same moment is the slowdown then; of
-        the first ones, what they take beside what they took.
-        """
-        programs = [made(contender) for contender in fastest]
-        found_ns = self.evaluator.glance([*self._programs, *programs])
-        if not found_ns:
-            self._programs = ()
-            return False
-        before = len(self._programs)
-        usual_ns, known_ns = found_ns[before:], [contender.comparable_ns for contender in fastest]
-        if before:
-            self._slowdown *= ratio(self._usual_ns, found_ns[:before])
+    def _hear(self, now_ns: Sequence[float]) -> None:
+        """What witnesses and heirs take at this moment."""
+        witnesses = len(self._programs)
+        self._last = ratio(self._usual_ns, now_ns[:witnesses])
+        if self._heirs is not None:
+            self._heirs.heard_ns.append([ns / self._last for ns in now_ns[witnesses:]])
+            if len(self._heirs.heard_ns) == LOOKS:
+                self._succeed(self._heirs)
+
+    def _forget(self) -> None:
+        """One of those that were looked at has failed: heirs, or else witnesses, are never asked again."""
+        failed = self._programs if self._heirs is None else self._heirs.programs
+        self._passed_over.update(program.digest for program in failed)
+        if self._heirs is None:
+            self._programs, self._usual_ns, self._known_ns = (), (), math.inf
+        self._heirs = None
+
+    def _begin(self, contenders: Sequence[Contender], made: Callable[[Contender], Lowered]) -> bool:
+        """Whether there are witnesses now, the first ones: without slowdown, they take what they took."""
+        fastest = self._fastest(contenders)
+        if fastest:
+            self._programs = [made(contender) for contender in fastest]
+            self._usual_ns = [contender.comparable_ns for contender in fastest]
+            self._known_ns = self._usual_ns[0]
+        return bool(fastest)
+
+    def _name(self, contenders: Sequence[Contender], made: Callable[[Contender], Lowered]) -> None:
+        """Heirs, where the witnesses are outdone."""
+        fastest = self._fastest(contenders)
+        if fastest and fastest[0].comparable_ns * OUTDONE < self._known_ns:
+            self._heirs = _Heirs([made(contender) for contender in fastest], fastest[0].comparable_ns)
+
+    def _fastest(self, contenders: Sequence[Contender]) -> Sequence[Contender]:
+        """So many as there have to be, or none."""
+        left = [contender for contender in contenders if contender.digest not in self._passed_over]
+        return left[:COUNT] if len(left) >= COUNT else ()
+
+    def _succeed(self, heirs: _Heirs) -> None:
+        """They become the witnesses, unless what was measured of them was luck."""
+        usual_ns = heirs.usual_ns()
+        if min(usual_ns) * OUTDONE > min(self._usual_ns):
+            self._passed_over.update(program.digest for program in heirs.programs)
         else:
-            self._slowdown = ratio(known_ns, usual_ns)
-        self._programs, self._usual_ns, self._fastest_ns = programs, usual_ns, known_ns[0]
-        return True
+            self._programs, self._usual_ns, self._known_ns = heirs.programs, usual_ns, heirs.known_ns
+        self._heirs = None
 
 
 def ratio(before_ns: Sequence[float], now_ns: Sequence[float]) -> float:
@@ -112,3 +162,13 @@ def ratio(before_ns: Sequence[float], now_ns: Sequence[float]) -> float:
     if min(ratios) > 1 + STEADY:
         return min(ratios)
     return max(ratios) if max(ratios) < 1 - STEADY else 1.0
+
+
+def credible(slowdown: float, measured: Iterable[tuple[Outcome, float]]) -> float:
+    """The part of a slowdown by which nothing becomes faster than it can be; no less than 1 of one above.
+
+    `measured`: outcomes of one moment, each with its lower bound in nanoseconds. What slows down witnesses
+    that wait for memory may leave what only computes as fast as it is.
+    """
+    most = [out.timing.time_ns / bound_ns for out, bound_ns in measured if out.timing and bound_ns > 0]
+    return max(1.0, min([slowdown, *most])) if slowdown > 1 else slowdown

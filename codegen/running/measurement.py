@@ -160,11 +160,12 @@ class Measurement:
         self.spent_s += time.monotonic() - began
 
     def glance_ns(self) -> float:
-        """The median of a few calls now, which count nowhere else."""
+        """The median of a few calls now, which count nowhere else. Others have had the caches meanwhile, so
+        that a call before them does not count.
+        """
         if not self.batch:
             self.batch = self._calibrate()
-        elif min(self.first_ns) < _GLANCE_NS:
-            self._time(1, 1)
+        self._time(1, 1)
         answer = self._time(_MOST_SAMPLES, self.batch, _GLANCE_NS)
         samples_ns: list[float] = answer["samples_ns"] or answer["disturbed_ns"]
         return statistics.median(samples_ns)

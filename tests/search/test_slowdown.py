@@ -15,7 +15,7 @@ from spacedsl.search.results import Result
 from spacedsl.search.run import Options
 from spacedsl.search.state import Contender, Evaluation
 from spacedsl.search.store import Store
-from spacedsl.search.witnesses import LEAST, OUTDONE, SHARE, Witnesses, ratio
+from spacedsl.search.witnesses import LEAST, LOOKS, OUTDONE, SHARE, Witnesses, credible, ratio
 from tests.search.long_run import ABOUT
 from tests.search.toy import ToyEvaluator, ToyInstance, cost, search, timing
 
@@ -71,28 +71,76 @@ def test_witnesses_stay_until_they_are_clearly_outdone() -> None:
     witnesses = Witnesses(watched, watched.clock)
     assert witnesses.slowdown(contenders(100, 110), made) == 1
     watched.now = 3
-    assert witnesses.slowdown(contenders(101 / OUTDONE, 100), made) == 3
+    for _ in range(2 * LOOKS):
+        assert witnesses.slowdown(contenders(101 / OUTDONE, 100), made) == 3
+        assert watched.asked[-1:] == [("100", "110")]
+    outdoing = f"{99 / OUTDONE:g}"
     assert witnesses.slowdown(contenders(99 / OUTDONE, 100), made) == 3
-    # From here on, others say how much slower it is than when they were chosen.
+    for _ in range(LOOKS):
+        assert witnesses.slowdown(contenders(99 / OUTDONE, 100), made) == 3
+        assert watched.asked[-1:] == [("100", "110", outdoing, "100")]
+    # From here on, others say how much slower the machine is than it was when the first ones were measured.
     watched.now = 6
     assert witnesses.slowdown(contenders(99 / OUTDONE, 100), made) == 6
-    assert watched.asked[-1] == (f"{99 / OUTDONE:g}", "100")
+    assert watched.asked[-1:] == [(outdoing, "100")]
 
 
-def test_new_witnesses_are_looked_at_beside_those_before_them() -> None:
-    """The machine is another one at each look."""
+def test_what_single_looks_are_off_by_does_not_stay() -> None:
+    """Of nine looks at those to come, four are at a machine that has just become faster, or slower."""
 
-    class Changing(Watched):
+    class Jumping(Watched):
         def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
-            self.now *= 2
-            return super().glance(programs)
+            found = super().glance(programs)
+            off = {4: 0.5, 6: 0.3, 7: 2.0, 9: 0.5}.get(len(self.asked), 1.0)
+            return None if found is None else [*found[:2], *(off * ns for ns in found[2:])]
 
-    watched = Changing(cost, now=0.25)
+    watched = Jumping(cost)
     witnesses = Witnesses(watched, watched.clock)
-    assert witnesses.slowdown(contenders(100, 110), made) == 1
+    for _ in range(LOOKS + 2):
+        witnesses.slowdown(contenders(100, 110), made)
+    watched.asked.clear()
+    for _ in range(LOOKS + 1):
+        assert witnesses.slowdown(contenders(50, 60), made) == 1
+    assert len(watched.asked[-1]) == 4
+    assert witnesses.slowdown(contenders(50, 60), made) == 1
+    assert watched.asked[-1:] == [("50", "60")]
+
+
+def test_what_was_measured_at_a_good_moment_is_no_witness() -> None:
+    lucky = [Contender(1, f"{digest}", timing(time_ns), 0.0, ()) for digest, time_ns in ((90, 40), (95, 45))]
+    watched = Watched(cost)
+    witnesses = Witnesses(watched, watched.clock)
+    witnesses.slowdown(contenders(100, 110), made)
+    for _ in range(LOOKS + 1):
+        assert witnesses.slowdown([*lucky, *contenders(100, 110)], made) == 1
+    assert watched.asked[-1:] == [("100", "110", "90", "95")]
+    for _ in range(LOOKS):
+        assert witnesses.slowdown([*lucky, *contenders(100, 110)], made) == 1
+        assert watched.asked[-1:] == [("100", "110")]
+
+
+def test_those_to_come_that_fail_are_not_asked_again() -> None:
+    watched = Watched(cost)
+    witnesses = Witnesses(watched, watched.clock)
+    witnesses.slowdown(contenders(100, 110), made)
+    witnesses.slowdown(contenders(50, 60), made)
+    watched.now = math.nan
+    assert witnesses.slowdown(contenders(50, 60), made) == 1
+    assert watched.asked[-1:] == [("100", "110", "50", "60")]
+    watched.now = 2
     assert witnesses.slowdown(contenders(50, 60), made) == 2
-    assert watched.asked[-1] == ("100", "110", "50", "60") and watched.now == 4
-    assert witnesses.slowdown(contenders(50, 60), made) == 8
+    assert watched.asked[-1:] == [("100", "110")]
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "bound_ns", "expected"),
+    [(3.0, 50.0, 2.0), (1.5, 50.0, 1.5), (3.0, 0.0, 3.0), (3.0, 150.0, 1.0), (0.5, 150.0, 0.5)],
+)
+def test_no_slowdown_says_of_a_program_what_its_bound_excludes(
+    slowdown: float, bound_ns: float, expected: float
+) -> None:
+    measured = [(Outcome(timing(100.0)), bound_ns), (Outcome(timing(1000.0)), 10.0), (Outcome(None), 100.0)]
+    assert credible(slowdown, measured) == expected
 
 
 def test_few_implementations_say_nothing() -> None:
