@@ -55,7 +55,10 @@ def operations(kernel: Kernel, *, has_starts: bool = False) -> dict[Unit, tuple[
             key = _product_key(instruction) if unit == "multiply" else _key(instruction)
             if instruction.op in _LONG:
                 key = _function_key(instruction)
-            iterations = count * _iterations(instruction, has_starts=has_starts)
+            each = _iterations(instruction, has_starts=has_starts)
+            if unit == "multiply" and instruction.op is Op.FMA:
+                each = min(each, _products(instruction))
+            iterations = count * each
             sums = _sums(instruction) if unit in ("add", "any") else 0
             spared = sums if _starts_from_a_term(instruction, has_starts=has_starts) else 0
             operation = Operation(instruction, iterations, instruction, instruction.dims, sums, spared)
@@ -175,6 +178,13 @@ def _iterations(instruction: Instruction, *, has_starts: bool) -> int:
         terms = extent_of(instruction, reduced)
         return extent_of(instruction, varying - reduced) * max(terms - 2, 0)
     return extent_of(instruction, varying | reduced)
+
+
+def _products(instruction: Instruction) -> int:
+    """Iterations of a multiply-add that differ in their factors: a product can be hoisted out of the loops in
+    which it stays the same, and what is left is an addition.
+    """
+    return extent_of(instruction, varying_indices(instruction, instruction.operands[:2]))
 
 
 def _starts_from_a_term(instruction: Instruction, *, has_starts: bool) -> bool:

@@ -38,7 +38,7 @@ typedef struct {
   List matters, steps /* in reals */, copies /* pairs of a word and bits: a copy may be read instead */;
   double item_bytes, element_bytes;
 } Operand;
-typedef struct { double kept_bytes; int32_t rates, is_shared; } Border;
+typedef struct { double kept_bytes; int32_t rates, sharers; } Border;
 typedef struct {
   int32_t instr, reduction;
   List dims, index_of, inner_levels, extents, copied, sharing;
@@ -564,7 +564,7 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
       for (int b = 0; b < n->borders.count; b++) {
         const Border *border = &m->borders[n->borders.at + b];
         double rate = m->reals[border->rates + used];
-        const double runs = border->is_shared ? times / beside : times;
+        const double runs = times / (beside < border->sharers ? beside : border->sharers);
         crossing[b] = lesser(crossing[b], runs * greater(0, touched - border->kept_bytes) / rate);
       }
     }

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction, Kernel, LogicalDim, Value
+from spacedsl.kernels.linalg.backbone import (
+    Access,
+    Dimension,
+    Instruction,
+    Kernel,
+    LogicalDim,
+    Operand,
+    Value,
+)
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.tensors import Tensor
 
@@ -49,8 +57,8 @@ Alternatives = tuple[Operation, ...]
 """Operations that a compiler may merge, so that one of them is certain."""
 
 
-def varying_indices(instruction: Instruction) -> set[str]:
-    """Indices of a nest, no two of whose iterations read the same addresses.
+def varying_indices(instruction: Instruction, operands: Sequence[Operand] | None = None) -> set[str]:
+    """Indices of a nest, no two of whose iterations read the same addresses, for some of its operands or all.
 
     Where different values of all indices of an operand lead to different elements, its address tells these
     indices. What they add to the addresses of the others is then known as well, and no longer matters there.
@@ -59,7 +67,7 @@ def varying_indices(instruction: Instruction) -> set[str]:
     own = {logical.index for logical in instruction.logical_dims}
     rest = [
         [(logical, stride) for logical, stride in load.access.strides if logical.index in own and stride]
-        for load in _loads(instruction)
+        for load in (_loads(instruction) if operands is None else _loads_of(operands))
         if load.access is not None
     ]
     told: set[str] = set()
@@ -75,9 +83,11 @@ def varying_indices(instruction: Instruction) -> set[str]:
 
 def _loads(instruction: Instruction) -> tuple[Instruction, ...]:
     """The loads that an instruction's operands come from."""
-    if instruction.op is Op.LOAD:
-        return (instruction,)
-    made = (o.instruction for o in instruction.operands if isinstance(o, Value))
+    return (instruction,) if instruction.op is Op.LOAD else _loads_of(instruction.operands)
+
+
+def _loads_of(operands: Iterable[Operand]) -> tuple[Instruction, ...]:
+    made = (o.instruction for o in operands if isinstance(o, Value))
     return tuple(dict.fromkeys(load for maker in made for load in _loads(maker)))
 
 

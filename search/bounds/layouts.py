@@ -33,7 +33,7 @@ _REDUCTION = _record(
 _OPERAND = _record(
     "instr", "pad", "made[]", "matters[]", "steps[]", "copies[]", reals=("item_bytes", "element_bytes")
 )
-_BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("is_shared", np.int32)], align=True)
+_BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("sharers", np.int32)], align=True)
 _NEST = _record(
     *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]", "sharing[]"),
     *("operands[]", "borders[]", "cuts[]", "order_cells", "ragged"),

@@ -118,7 +118,7 @@ class NestView:
         rate = byte_rate(border.level, view.threads(nest.sharing), view.rates.device.threads)
         # Segments of different threads may run side by side, and one brings in what all of them need.
         outside = (dim for number, dim in enumerate(nest.dims) if not inner >> number & 1)
-        beside = view.threads(outside) if border.is_shared else 1
+        beside = min(view.threads(outside), border.sharers)
         lines = [self._lines(operand, inner) for operand in nest.operands]
         element_bytes = [o.item_bytes if view.may_be(o.copies) else o.element_bytes for o in nest.operands]
         least = Pressure(math.inf, inner, border.level.name, 0.0, 0.0)

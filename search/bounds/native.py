@@ -290,7 +290,7 @@ class _Tables:
             )
             for operand in nest.operands
         ]
-        borders = [(b.kept_bytes, self._rates_by_threads(b.level), int(b.is_shared)) for b in nest.borders]
+        borders = [(b.kept_bytes, self._rates_by_threads(b.level), b.sharers) for b in nest.borders]
         cuts = [(cut.inner, self._ints(n for way in cut.outwards for n in way)) for cut in nest.cuts]
         # A list of pairs: C counts the pairs.
         cuts = [(inner, (at, length // 2)) for inner, (at, length) in cuts]

@@ -8,21 +8,21 @@ costs a candidate is the business of `loop_orders.py`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Value
+from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
     Alternatives,
     Footprint,
-    distinct_elements,
     distinct_indices,
-    distinct_lines,
+    least_lines,
 )
 from spacedsl.search.bounds.domains import Bits, detours, order_bits, parallel_inside, with_kind
 from spacedsl.search.bounds.reductions import followers, kept_values
@@ -75,8 +75,8 @@ class Border:
     level: MemoryLevel
     kept_bytes: int
     """That a segment can find inside at its beginning."""
-    is_shared: bool
-    """Whether threads may find inside what others have brought there."""
+    sharers: int
+    """Threads of which each may find inside what the others have brought there, itself counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +188,6 @@ def _operand(instance: Instance, load: Instruction, user: Instruction, indices: 
     item_bytes = access.tensor.dtype.nbytes
     kept = distinct_indices(access)
     strides = {logical.index: abs(stride) for logical, stride in access.strides}
-    is_sparse = distinct_lines(access) == distinct_elements(access)
     own = {logical.index for logical in load.logical_dims}
     return Operand(
         load,
@@ -197,9 +196,16 @@ def _operand(instance: Instance, load: Instruction, user: Instruction, indices: 
         item_bytes,
         tuple(index in kept for index in indices),
         tuple(strides.get(index, 0) * item_bytes for index in indices),
-        max(LINE_BYTES, item_bytes) if is_sparse else item_bytes,
+        max(LINE_BYTES, item_bytes) if _is_sparse(access) else item_bytes,
         detours(instance, load, user),
     )
+
+
+def _is_sparse(access: Access) -> bool:
+    """Whether no two of the elements that `distinct_indices` tell apart share a line."""
+    item_bytes, kept = access.tensor.dtype.nbytes, distinct_indices(access)
+    steps = [(abs(stride) * item_bytes, dim.extent) for dim, stride in access.strides if dim.index in kept]
+    return least_lines(steps, item_bytes) == math.prod(extent for _, extent in steps)
 
 
 def early_bytes(device: CpuDevice) -> int:
@@ -210,18 +216,33 @@ def early_bytes(device: CpuDevice) -> int:
 def _borders(device: CpuDevice, is_private: bool) -> tuple[Border, ...]:
     """All but that between registers and the first cache, where load instructions count.
 
-    What one core keeps counts where segments run on one core and no cache inside is shared: what is shared
-    may be read from the private cache of another core. Loads that the processor has begun early, before the
-    segment, belong to what was there; and a register stands for all lines that its value lies in.
+    What lies in the caches of those threads counts that share the outermost one inside, where segments run
+    in one thread each; else what lies in all of them: it may be read from the private cache of another core.
+    Loads that the processor has begun early, before the segment, belong to what was there; and a register
+    stands for all lines that its value lies in.
     """
     found: list[Border] = []
     for position, level in enumerate(device.memory[1:], 1):
         inside = device.memory[:position]
-        own = [m.core_bytes for m in inside if m.core_bytes is not None and m.core_bytes != m.capacity_bytes]
-        is_own = is_private and device.threads > 1 and len(own) == len(inside)
-        kept = sum(own) if is_own else sum(m.capacity_bytes or 0 for m in inside)
-        found.append(Border(level, kept + early_bytes(device), device.threads > 1 and not is_own))
+        sharers = _sharers(inside[-1], device.threads) if is_private else device.threads
+        kept = [_kept_by(m, sharers, device.threads) for m in inside]
+        found.append(Border(level, sum(kept) + sharers * early_bytes(device), sharers))
     return tuple(found)
+
+
+def _sharers(level: MemoryLevel, threads: int) -> int:
+    """Threads that share one cache of a level, at most: all of them where it is not known."""
+    if level.core_bytes is None or level.capacity_bytes is None:
+        return threads
+    return min(threads, math.ceil(level.core_bytes * threads / level.capacity_bytes))
+
+
+def _kept_by(level: MemoryLevel, threads: int, of_threads: int) -> int:
+    """Bytes in those caches of a level that are those of some threads, which share one farther outside."""
+    capacity_bytes = level.capacity_bytes or 0
+    if threads == of_threads or level.core_bytes is None:
+        return capacity_bytes
+    return min(capacity_bytes, math.ceil(threads / _sharers(level, of_threads)) * level.core_bytes)
 
 
 def copied_inside(

@@ -107,9 +107,14 @@ def _unit_table(device: CpuDevice, dtype: DType, unit: Unit) -> dict[int, float]
 
 
 def _access_table(device: CpuDevice, dtype: DType, kind: Literal["load", "store"]) -> dict[int, float]:
+    """Of a type that is only loaded and stored, and was not measured: what others do with as many bytes."""
+    of_kind = [access for access in device.accesses if access.kind == kind]
+    labels = {access.dtype for access in of_kind}
+    if dtype.label in labels:
+        labels = {None, dtype.label}
     table: dict[int, float] = {}
-    for access in device.accesses:
-        if access.kind == kind and access.dtype in (None, dtype.label) and access.nbytes >= dtype.nbytes:
+    for access in of_kind:
+        if access.dtype in labels and access.nbytes >= dtype.nbytes:
             lanes = access.nbytes // dtype.nbytes
             table[lanes] = max(table.get(lanes, 0.0), access.instructions_per_ns)
     return table

@@ -17,7 +17,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, SlotName, Step
 from spacedsl.kernels.pipeline.lanes import SUMS, innermost, summed_along
 from spacedsl.search.costs.estimates import Estimate, PhasedCosts
@@ -154,6 +154,11 @@ def _of_width(rates: Mapping[int, float], nbytes: int) -> float:
     return rates[max((n for n in rates if n <= nbytes), default=min(rates))]
 
 
+def _own_rate(level: MemoryLevel, threads: float) -> float:
+    """Bytes per ns of each of several threads, which share what all of them can have."""
+    return min(level.bytes_per_ns, level.bytes_per_ns_all / threads)
+
+
 class _CpuEstimate(Estimate):
     def __init__(self, costs: PipelineCosts, candidate: Candidate) -> None:
         super().__init__(costs.steps, candidate)
@@ -163,16 +168,18 @@ class _CpuEstimate(Estimate):
         threads = self.costs.device.threads
         tasks = math.prod(self.trips(root, "TASK"))
         speed = min(tasks / math.ceil(tasks / threads), threads)
-        begun_ns, combined_ns = self.partial_ns(root)
-        own_ns = sum(map(self.step_ns, steps)) + begun_ns
+        begun_ns, combined_ns = self.partial_ns(root, speed)
+        own_ns = sum(self.step_ns(step, speed) for step in steps) + begun_ns
         return own_ns / speed + combined_ns + (START_NS if tasks > 1 else 0.0)
 
     def parts(self, step: Step) -> int:
         """Of a range, that tasks have partial results of; 1 where they have none."""
         return 1 if step.parted is None else self.highs[self.steps.trips[step.parted]]
 
-    def partial_ns(self, root: Step) -> tuple[float, float]:
-        """To begin the partial results of all tasks, by one thread; to combine them, by all that share it."""
+    def partial_ns(self, root: Step, speed: float) -> tuple[float, float]:
+        """To begin the partial results of all tasks, in each thread of so many; to combine them, by all that
+        share it.
+        """
         parts = self.parts(root)
         if parts == 1:
             return 0.0, 0.0
@@ -186,10 +193,11 @@ class _CpuEstimate(Estimate):
             held += (level.capacity_bytes or math.inf) * HELD
             if nbytes <= held:
                 break
-        moved_ns = nbytes / level.bytes_per_ns
+        moved_ns = nbytes / _own_rate(level, speed)
         shared = min(device.threads, max(1.0, parts * root.part_points / COMBINED))
         # What is stored is loaded first; what is combined, once for each part, was left in caches of others.
-        return max(issued_ns, 2 * moved_ns), START_NS + (issued_ns + 2 * moved_ns) / shared
+        combined_ns = (issued_ns + 2 * nbytes / _own_rate(level, shared)) / shared
+        return max(issued_ns, 2 * moved_ns), START_NS + combined_ns
 
     # ---- Steps -------------------------------------------------------------------------------------------
 
@@ -205,13 +213,14 @@ class _CpuEstimate(Estimate):
             self.costs.along[key] = found
         return self.costs.along[key]
 
-    def step_ns(self, step: Step) -> float:
+    def step_ns(self, step: Step, speed: float) -> float:
+        """Of all its iterations one after the other, while so many threads go side by side."""
         along = self.along(step)
         lanes = self.costs.device.vector_bytes // self.of(step, along).widest
         box = _Box.of(step, along, self.extents(step, "REG"), lanes)
         work = self.of(step, along, box.together)
         times = [self.iterations(step, "REG") * self.computed_ns(step, work, box)]
-        times += self.moved_ns(step, work, box)
+        times += self.moved_ns(step, work, box, speed)
         slowest = max(times)
         return slowest + BESIDE * (sum(times) - slowest) + self.iterations(step, "REG") * BODY_NS
 
@@ -246,7 +255,7 @@ class _CpuEstimate(Estimate):
                 loaded += count * box.share(access) * nbytes * lines
         return loaded / self.costs.device.memory[0].bytes_per_ns
 
-    def moved_ns(self, step: Step, work: Total, box: _Box) -> Iterator[float]:
+    def moved_ns(self, step: Step, work: Total, box: _Box, speed: float) -> Iterator[float]:
         """Between each level of memory and those inside it, for what the step reads and writes."""
         points = self.iterations(step, "REG") * math.prod(box.extents[v] for v in box.variables)
         own = sum(d.nbytes for d in step.stage.dtypes)
@@ -261,7 +270,7 @@ class _CpuEstimate(Estimate):
             loaded = self.missed(step, wide, box, inner)
             stored = points * own if self.stored(step.stage.name) > inner else 0.0
             # What is stored is loaded first.
-            time_ns = (sum(loaded.values()) + 2 * stored) / beyond.bytes_per_ns
+            time_ns = (sum(loaded.values()) + 2 * stored) / _own_rate(beyond, speed)
             if beyond is memory[-1]:
                 far = [*loaded.items(), (result, stored)]
                 time_ns += sum(nbytes * self.begun_ns(step, a, box, nearest) for a, nbytes in far if nbytes)

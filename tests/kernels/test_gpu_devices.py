@@ -12,12 +12,17 @@ TERAFLOPS = {
 }  # fmt: skip
 """Of f32, as the makers say."""
 
+BOOST_GHZ = {"titan": 0.876, "rtx2080ti": 1.635}
+"""What they say it at, of those that go beyond it by themselves."""
+
 
 @pytest.mark.parametrize("name", TERAFLOPS)
 def test_peaks_are_those_of_the_data_sheets(name: str) -> None:
     device = load_gpu(DEVICES / f"{name}.yaml")
-    peak = 2 * device.throughput.f32 * device.sms * device.clock_ghz / 1000
+    clock_ghz = BOOST_GHZ.get(name, device.clock_ghz)
+    peak = 2 * device.throughput.f32 * device.sms * clock_ghz / 1000
     assert peak == pytest.approx(TERAFLOPS[name], rel=0.01)
+    assert clock_ghz <= device.clock_ghz < 1.3 * clock_ghz
     assert device.shared_bytes_per_block <= device.shared_bytes_per_sm
     assert device.l2_bytes_per_ns > device.dram_bytes_per_ns
 

@@ -44,7 +44,10 @@ class GpuBound:
         moved = [
             sum(map(_sector_bytes, (f for f in touched if bool(f.loads) == loads))) for loads in (True, False)
         ]
-        self._l2_bytes, self._dram_bytes = max(moved), max(0, sum(moved) - device.l2_bytes)
+        # What the L2 cache keeps of an intermediate is neither written nor read.
+        late = [_sector_bytes(f) for f in touched if f.loads and f.is_late]
+        self._l2_bytes, self._dram_bytes = max(moved), max(0, sum(moved) - sum(late) - device.l2_bytes)
+        self._dram_bytes += sum(max(0, nbytes - device.l2_bytes) for nbytes in late)
         self._combining = tuple(_combining(instance))
         self._memory_ns = (
             0.0,

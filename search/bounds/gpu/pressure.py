@@ -217,7 +217,8 @@ class _Pricing:
         instances = np.where(multiplies, nest.tensor_bytes / PRODUCT_BYTES, 1.0)
         moving = left.repeated * nest.moved / self.shapes.copies
         accesses = accesses + moving + self.combining()
-        executed = nest.issued * instances + accesses
+        computed = nest.issued * instances
+        executed = computed + accesses
         for unit, count in nest.work:
             if rate := _per_cycle(device).get(unit):
                 cycles[unit] = np.where(multiplies, 0.0, count * in_warps / rate)
@@ -246,12 +247,14 @@ class _Pricing:
         at_once = self.resident(np.maximum(threads, left.threads))
         # Where the last blocks may be shorter than others, the busiest SM has as much as all have on average.
         turns = np.maximum(1, blocks / (device.sms * at_once)) if nest.is_ragged else np.ceil(of_sm / at_once)
-        cycles[SERIAL] = turns * executed / blocks / threads / _at_once(device)
+        of_thread = turns / blocks / threads / _at_once(device)
+        cycles[SERIAL] = of_thread * executed
         cycles[CHAIN] = np.where(multiplies, 0.0, turns * self.chain())
         ends = np.where(multiplies, 0.0, turns * nest.chain_cycles)
-        cycles[LATENCY] = np.maximum(cycles[SERIAL], cycles[CHAIN] + ends)
-        if nest.operands:
-            cycles[LATENCY] += turns * min(device.latency.l1, device.latency.shared)
+        # Loads are issued while the first one is under way; what needs them comes behind it.
+        waited = turns * min(device.latency.l1, device.latency.shared) if nest.operands else 0.0
+        behind = waited + np.maximum(of_thread * computed, cycles[CHAIN] + ends)
+        cycles[LATENCY] = np.maximum(cycles[SERIAL], behind)
 
     def add_sectors(
         self, cycles: Numbers, accesses: Numbers, of_block: Numbers, share: Numbers | float

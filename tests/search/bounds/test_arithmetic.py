@@ -201,3 +201,21 @@ def test_what_does_not_vary_along_a_loop_is_hoisted_out_of_it() -> None:
     text = MATMUL.replace("sum[p](A[i, p] * B[p, j])", "sum[p]((A[i, p] * 3) * B[p, j])")
     multiplications = work(parse(text).backbone)["multiply"]
     assert multiplications == 64 * 64 * 2048 + 64 * 2048
+
+
+def test_a_product_is_hoisted_out_of_a_multiply_add() -> None:
+    text = """
+kernel: shifted
+backbone: linalg
+sizes: {m: 100, n: 200}
+tensors:
+  a: {dtype: f32, shape: [n]}
+  u: {dtype: f32, shape: [m]}
+  v: {dtype: f32, shape: [m]}
+  s: {dtype: f32, shape: [m], output: true}
+compute:
+  - s[i] = sum[j]((a[j] + u[i] * v[i]) * a[j])
+"""
+    of_units = work(parse(text).backbone)
+    assert of_units["multiply"] == 100 * 200 + 100
+    assert of_units["any"] == 2 * 100 * 200

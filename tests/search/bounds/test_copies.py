@@ -103,7 +103,7 @@ def test_gaps_between_elements_count_in_loops_once_no_copy_can_close_them(space:
     strided = terms(instance, direct)
     # By hand: what is more than caches and registers keep, 64 times, at 20 bytes a ns. Two threads may have
     # columns of their own, and read A together.
-    kept = 2**20 + 2**16 + 64 * (64 + LINE_BYTES) + 256 * LINE_BYTES
+    kept = 2**20 + 2**16 + 2 * (64 * (64 + LINE_BYTES) + 256 * LINE_BYTES)
     assert strided[name] == pytest.approx(64 * (64 * 2048 * LINE_BYTES + 2048 * LINE_BYTES - kept) / 20 / 2)
     assert terms(instance, copied)[name] < strided[name] / 10
     # What the tensor itself lies in is read once, by whoever copies it.

@@ -16,10 +16,12 @@ from spacedsl.codegen.tree.program import ParallelLoop
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.device import ChainLatency
+from spacedsl.kernels.device import AccessRate, ChainLatency
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds import reductions
 from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.bounds.rates import Rates
 from spacedsl.search.bounds.reductions import WINDOW
 from tests.search.executed import executed_time_ns
 from tests.search.linalg import (
@@ -114,6 +116,20 @@ def test_a_certain_vector_has_the_lanes_and_the_rate_of_its_size() -> None:
     assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(
         64 * 64 * 2048 / (16 * 2) / 2
     )
+
+
+def test_types_that_were_not_measured_move_as_others_of_as_many_bytes_do() -> None:
+    """What is only loaded and stored, as bf16 is, has no figures of its own."""
+    accesses = (
+        AccessRate(kind="load", dtype="f32", nbytes=4, instructions_per_ns=4),
+        AccessRate(kind="load", dtype="f64", nbytes=64, instructions_per_ns=2),
+        AccessRate(kind="load", dtype="f32", nbytes=64, instructions_per_ns=3),
+        AccessRate(kind="store", dtype="f32", nbytes=4, instructions_per_ns=1),
+    )
+    tables = Rates.of(DEVICE.model_copy(update={"accesses": accesses})).tables
+    assert tables["load", DType.BF16] == {2: 4, 32: 3}
+    assert tables["load", DType.F64] == {8: 2}
+    assert tables["store", DType.F16] == {2: 1}
 
 
 def test_single_elements_count_while_a_dimension_need_not_be_a_vector() -> None:

@@ -148,7 +148,45 @@ def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) 
     kept = [[b.kept_bytes for b in order(CpuBound(instance, d)).nest.borders] for d in (private, shared)]
     early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
     assert kept[0] == [4096 + early, 4096 + 8192 + early]
-    assert kept[1] == [2**16 + early, 2**16 + 2**20 + early]
+    assert kept[1] == [2**16 + 2 * early, 2**16 + 2**20 + 2 * early]
+
+
+def test_what_siblings_bring_in_counts_once_for_those_that_share_a_cache() -> None:
+    """Two cores of two threads each, which share all of the third cache or a half of it each."""
+
+    def device(third: int) -> CpuDevice:
+        caches = ((4096, 8192), (16384, 32768), (third, 1 << 20))
+        levels = [
+            DEVICE.memory[0].model_copy(update={"core_bytes": of_one, "capacity_bytes": of_all})
+            for of_one, of_all in caches
+        ]
+        return DEVICE.model_copy(update={"threads": 4, "memory": (*levels, DEVICE.memory[-1])})
+
+    instance = native(PLAIN)
+    early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
+    of_core, of_all = 4096 + 16384, 8192 + 32768 + (1 << 20)
+    for third, behind in ((1 << 20, (of_all, 4)), (1 << 19, (of_core + (1 << 19), 2))):
+        borders = order(CpuBound(instance, device(third))).nest.borders
+        expected = [(4096, 2), (of_core, 2), behind]
+        assert [(b.kept_bytes, b.sharers) for b in borders] == [(n + s * early, s) for n, s in expected]
+
+
+def test_elements_of_a_window_that_slides_lie_side_by_side() -> None:
+    """As many as lines that the signal has: taps of a 16th of it."""
+    text = """
+kernel: fir
+backbone: linalg
+sizes: {n: 65536, k: 4096, m: 61441}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  h: {dtype: f32, shape: [k]}
+  y: {dtype: f32, shape: [m], output: true}
+compute:
+  - y[t] = sum[p](x[t + p] * h[p])
+tiling: {t: [], p: []}
+"""
+    (x, h) = order(CpuBound(native(text), DEVICE)).nest.operands
+    assert (x.element_bytes, h.element_bytes) == (4, 4)
 
 
 def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tmp_path: Path) -> None:
@@ -161,7 +199,7 @@ def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tm
     device = with_caches(4096, 8192)
     borders = order(CpuBound(instance, device)).nest.borders
     early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
-    assert [b.kept_bytes for b in borders] == [2 * 4096 + early, 2 * (4096 + 8192) + early]
+    assert [b.kept_bytes for b in borders] == [2 * (4096 + early), 2 * (4096 + 8192 + early)]
 
 
 def test_accumulators_need_not_be_copies_where_no_rule_says_so(tmp_path: Path) -> None:

@@ -45,7 +45,10 @@ def blur() -> PipelineFile:
 
 
 def test_what_runs_in_parallel_takes_less() -> None:
-    assert cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64}) < cost(blur(), {"b": "INLINE"}, {}) / 3
+    """Four threads have four times the arithmetic of one, but twice its bandwidth to memory."""
+    assert DEVICE.memory[-1].bytes_per_ns_all == 2 * DEVICE.memory[-1].bytes_per_ns
+    gain = cost(blur(), {"b": "INLINE"}, {}) / cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64})
+    assert 2 < gain < 3
 
 
 def test_rows_that_slide_are_computed_once() -> None:
