@@ -50,6 +50,7 @@ from spacedsl.codegen.tree.program import (
     WaitForCopies,
     Where,
 )
+from spacedsl.kernels.banks import conflicts, parts, passes
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
@@ -59,7 +60,6 @@ LINES_A_CYCLE = 4
 """That the L1 cache looks up."""
 KEPT_BYTES = 24 << 10
 """Of one array, what the L1 cache keeps from one iteration to the next, about."""
-BANKS, BANK_BYTES = 32, 4
 
 PRODUCT_CYCLES = 33.0
 """From a product of tensor cores to the next one that adds to it: of A100 and H100, about."""
@@ -223,7 +223,7 @@ class Follower:
                     work.issued += 1
                     work.accesses += FRAGMENT_ROWS / self.device.warp
                     firsts = self.firsts(index)[:FRAGMENT_ROWS]
-                    work.passes += _conflicts(firsts, ROW_BYTES, self.nbytes[tensor])
+                    work.passes += conflicts(firsts, ROW_BYTES, self.nbytes[tensor])
                     longest = max(longest, self.device.latency.shared)
                 case Shuffle():
                     # Through the paths of shared memory, each one after the one before.
@@ -274,8 +274,8 @@ class Follower:
             work.l1_cycles += l1_cycles(firsts, width, nbytes)
             if is_copy:
                 # Served by parts of the warp: what two of them need is asked for twice.
-                parts = _parts(firsts, width)
-                work.missed += sum(_sectors(np.array(each) * nbytes, width) for each in parts)
+                served = parts(firsts, width)
+                work.missed += sum(_sectors(np.array(each) * nbytes, width) for each in served)
             elif is_store or not self.device.caches_loads:
                 work.missed += sectors
             else:
@@ -332,36 +332,3 @@ def l1_cycles(firsts: Sequence[int], width: int, nbytes: int) -> float:
     """That the L1 cache takes for an access of a warp: it looks up lines, and has banks."""
     lines = len({first * nbytes // LINE_BYTES for first in firsts})
     return max(lines / LINES_A_CYCLE, passes(firsts, width, nbytes))
-
-
-def _parts(firsts: Sequence[int], width: int) -> list[Sequence[int]]:
-    """Of a warp, what is served at a time: a quarter of it for 16 bytes, a half for 8."""
-    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
-    return [firsts[begin : begin + part] for begin in range(0, len(firsts), part)]
-
-
-def passes(firsts: Sequence[int], width: int, nbytes: int, *, is_shared_load: bool = False) -> int:
-    """Times that memory with banks is accessed for a warp: each bank gives one word at a time.
-
-    Wide accesses are served for a part of the warp at a time. Of loads from shared memory, two of these are
-    served together where each needs 64 bytes at most (measured on an H200).
-    """
-    parts = _parts(firsts, width)
-    if not is_shared_load or len(parts) % 2:
-        return sum(_conflicts(each, width, nbytes) for each in parts)
-    total = 0
-    for one, other in zip(parts[::2], parts[1::2], strict=True):
-        are_few = all(len(set(each)) * width <= BANKS * BANK_BYTES // 2 for each in (one, other))
-        together = [[*one, *other]] if are_few else [one, other]
-        total += sum(_conflicts(each, width, nbytes) for each in together)
-    return total
-
-
-def _conflicts(firsts: Sequence[int], width: int, nbytes: int) -> int:
-    """The most words of one bank that these threads need at a time."""
-    words = {
-        word
-        for first in firsts
-        for word in range(first * nbytes // BANK_BYTES, -(-(first * nbytes + width) // BANK_BYTES))
-    }
-    return max(Counter(word % BANKS for word in words).values())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower, Work, l1_cycles, passes
+from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower, Work, l1_cycles
 from spacedsl.codegen.tree.expressions import (
     Bitwise,
     Call,
@@ -35,6 +35,7 @@ from spacedsl.codegen.tree.expressions import (
 )
 from spacedsl.codegen.tree.parts import subexpressions
 from spacedsl.codegen.tree.program import Grid, Let, PerThread, Program, Statement, Sweep, Take, When
+from spacedsl.kernels.banks import passes
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.affine import Atom, Extreme, Opaque, Quotient, Remainder

@@ -15,6 +15,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction
+from spacedsl.kernels.linalg.layout import PADDINGS
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language.space import EnumChoice, IntegerChoice, Space
 
@@ -105,9 +106,6 @@ class GridImplementation(Implementation, Protocol):
         """Of a THREAD dimension: thread t of a block runs iteration t / stride % size."""
         ...
 
-
-PADDINGS: Mapping[str, int] = {"NONE": 0, "WORD": 4, "VECTOR": 16}
-"""What lies between rows, in bytes."""
 
 USUAL_DISTANCE = 512
 """Of prefetches, in bytes, where a space does not decide it."""

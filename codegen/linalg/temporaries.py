@@ -18,10 +18,8 @@ from spacedsl.codegen.linalg.implementation import Implementation
 from spacedsl.codegen.linalg.nest import Fused, present
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.kernels.linalg.layout import element_steps, innermost_first
 from spacedsl.kernels.tensors import Tensor
-
-LEAST_ROW_BYTES = 64
-"""Of rows between which there may be gaps: they make an array larger by a quarter at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +74,21 @@ def _temporary(
         if any(order(made, dim) != "MERGED" for dim in reloading)
     ]
     layout = {made: followers[made][0] for made in kept}
-
     is_spread = implementation.is_spread(maker)
-
-    def inside(made: Dimension) -> tuple[bool, int]:
-        is_apart = is_spread and implementation.kind(layout[made]) == "UNROLL"
-        others = (other for other in kept if other is not made)
-        return is_apart, sum(order(layout[made], layout[other]) == "OUTER" for other in others)
-
-    strides: dict[Dimension, int] = {}
-    elements = 1
+    placed = innermost_first(
+        kept,
+        lambda made, other: order(layout[made], layout[other]) == "OUTER",
+        lambda made: is_spread and implementation.kind(layout[made]) == "UNROLL",
+    )
     dtype = maker.access_dtype if implementation.keeps_type(maker) else maker.dtype
-    gap, row = implementation.padding(maker) // dtype.nbytes, ""
-    for made in sorted(kept, key=inside):
-        if row not in ("", made.index) and elements * dtype.nbytes >= LEAST_ROW_BYTES:
-            elements, gap = elements + gap, 0
-        row = made.index if size(made) > 1 else row
+    rows = ((made.index, size(made)) for made in placed)
+    steps, elements = element_steps(rows, dtype.nbytes, implementation.padding(maker))
+    strides: dict[Dimension, int] = {}
+    for made, step in zip(placed, steps, strict=True):
         for dim in (made, *followers[made]):
             if size(dim) != size(made):
                 raise LoweringError(f"{dim!r} does not have the iterations of {made!r}, which it follows")
-            strides[dim] = elements
-        elements *= size(made)
+            strides[dim] = step
     around = {d for d in dims if implementation.kind(d) == "PARALLEL" and order(maker, d) == "INNER"}
     name = fresh(f"temporary_{maker.name.removeprefix('load_')}")
     buffers = 1 if turning is None else implementation.buffers(maker)

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
-from spacedsl.codegen.linalg.implementation import PADDINGS, USUAL_DISTANCE, Statement
+from spacedsl.codegen.linalg.implementation import USUAL_DISTANCE, Statement
 from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.linalg.nest import present
 from spacedsl.codegen.tree.program import Program
@@ -40,6 +40,7 @@ from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Kernel, LogicalDim
+from spacedsl.kernels.linalg.layout import PADDINGS
 from spacedsl.kernels.linalg.operations import Op
 
 _KINDS = {

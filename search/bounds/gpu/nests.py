@@ -29,6 +29,7 @@ from spacedsl.search.bounds.certain import (
     varying_indices,
 )
 from spacedsl.search.bounds.domains import Bits, Place, is_always, linalg_kernel, values_of
+from spacedsl.search.bounds.gpu.banks import Banks
 from spacedsl.search.bounds.gpu.ways import IndexPlaces
 from spacedsl.search.bounds.nests import copied_inside
 from spacedsl.search.bounds.unrolling import unroll_counters
@@ -88,6 +89,8 @@ class Operand:
     """Where the least bytes of its copy lie."""
     copying: tuple[Place, ...]
     """The dimensions of the load: of its copy's nest."""
+    banks: Banks | None
+    """Of a copy in memory that a block shares."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,9 +230,11 @@ def _nest(
         work=tuple((unit, count / 2 if unit == I32 else count) for unit, count in work.items()),
         issued=sum(count if unit != I32 else count // 2 for unit, count in work.items()),
         moved=distinct_elements(instruction.access) if instruction.access is not None else 0,
-        access=_operand(instance, instruction, instruction) if instruction.access is not None else None,
+        access=_operand(instance, device, instruction, instruction)
+        if instruction.access is not None
+        else None,
         copy=_copy(instance, instruction) if instruction.op is Op.LOAD else None,
-        operands=tuple(_operand(instance, load, instruction) for load in loads),
+        operands=tuple(_operand(instance, device, load, instruction) for load in loads),
         is_swept=bool(reduced) and _is_swept(instance, instruction),
         most_copies=tuple(counters) if instruction.reduced_dims else (),
         kind_bits={
@@ -288,7 +293,7 @@ def _in_blocks(instance: Instance, dim: Dimension) -> Candidate | None:
     return root and instance.restrict(root, variable, root.mask(variable) & inside)
 
 
-def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operand:
+def _operand(instance: Instance, device: GpuDevice, load: Instruction, user: Instruction) -> Operand:
     access = load.access
     assert access is not None
     item_bytes = access.tensor.dtype.nbytes
@@ -313,6 +318,7 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
         copied=copied,
         copying=tuple(Place.of(instance, d) for d in load.dims),
         bytes_cells=tuple(cell for reload in reloads for cell in _byte_counters(instance, reload)),
+        banks=Banks.of(instance, device, load, user, item_bytes),
     )
 
 

@@ -237,7 +237,8 @@ class _Pricing:
                 touched = self.distinct_bytes(operand, reading.lanes) / device.shared_bytes_per_cycle
                 # What several threads load together of a fragment takes half of their passes, or more.
                 passes = np.where(multiplies, LANES_OF_LOAD / 2, 1) * loaded
-                of_warp = np.where(multiplies, 1, max(1, nbytes / PASS_BYTES))
+                conflicts = reading.passes * reading.lanes
+                of_warp = np.where(multiplies, 1, max(1, nbytes / PASS_BYTES, conflicts))
                 cycles[SHARED] += share * passes / threads * np.maximum(of_warp * warps, touched)
         if nest.access is not None:
             sectors = np.maximum(warps, self.sectors(nest.access, self.shapes.copies))

@@ -36,6 +36,8 @@ class Reading:
     source: Source
     lanes: int
     """Elements of one load, at most."""
+    passes: float = 0.0
+    """Of shared memory, for an element of each thread of a warp, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def cells(nest: Nest) -> tuple[int, ...]:
             places += operand.copying
             yield from (cell for cell, _ in (*operand.registers, *operand.shared, *operand.copied))
             yield from operand.bytes_cells
+            if operand.banks is not None:
+                yield from operand.banks.cells
         if nest.copy is not None:
             places += nest.copy.around
             yield from (cell for cell, _ in nest.copy.temporary)
@@ -105,7 +109,8 @@ def _reading(nest: Nest, operand: Operand, vector: Sequence[int], device: GpuDev
         sizes = (max(p.size.left(vector), default=1) for p in operand.vectors if vector[p.kind_offset] & bit)
         return Reading(Source.DIRECT, min(most, max(sizes, default=1)))
     if is_only(operand.shared, vector):
-        return Reading(Source.SHARED, most)
+        passes = 0.0 if operand.banks is None else operand.banks.passes(vector)
+        return Reading(Source.SHARED, most, passes)
     return Reading(Source.COPIED if is_only(operand.copied, vector) else Source.OPEN, most)
 
 
