@@ -98,8 +98,7 @@ class Firing:
 def requirement_clauses(space: Space, requirement: Requirement) -> tuple[Clause, ...]:
     """The clauses of one requirement.
 
-    Raises `DiagnosticError`: SP301 past `MOST_CLAUSES`, SP302 for members of a quotient without arguments,
-    SP303 past `MOST_VARIABLES`.
+    Raises `DiagnosticError`: SP301 past `MOST_CLAUSES`, SP303 past `MOST_VARIABLES`.
     """
     variables, tests, guards = _bind(space, requirement.foralls)
     clauses = []
@@ -228,9 +227,6 @@ def _bind(
             continue
         while ref.name in space.quotients:
             quotient = space.quotients[ref.name]
-            if len(ref.args) != len(quotient.params):
-                message = f"the members of {ref.name} are known only for given parameters"
-                raise DiagnosticError([Diagnostic("SP302", message, binder.span, "write its arguments")])
             guards.append(Use(quotient.representative, (*ref.args, binder.name)))
             renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
             ref = rename_set(quotient.item.set, renaming)
@@ -253,13 +249,8 @@ def _bind(
 def _target(space: Space, ref: SetRef) -> SetRef:
     """The set that the values of a map application lie in."""
     definition = space.maps[ref.name]
-    target = definition.target
-    renaming = dict(zip((p.name for p in definition.params), ref.args, strict=True))
-    while target.name in space.quotients:
-        quotient = space.quotients[target.name]
-        params = (p.name for p in quotient.params)
-        target = rename_set(quotient.item.set, dict(zip(params, target.args, strict=False)))
-    return rename_set(target, renaming)
+    params = (p.name for p in definition.params)
+    return rename_set(definition.target, dict(zip(params, ref.args, strict=True)))
 
 
 def _renamed(variable: Variable, renaming: Renaming) -> Variable:

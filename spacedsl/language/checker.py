@@ -193,7 +193,7 @@ class _Checker:
         target = self.names.set_ref(declaration.target, scope)
         value = self.names.host(declaration.host, scope)
         if target is not None:
-            target = self.names.without_maps(target, scope, declaration.target.span)
+            target = self.names.claimed(target, scope, declaration.target.span)
         if target is None or value is None:
             return None
         return space.Map(declaration.name.text, params, target, value, declaration.doc, declaration.name.span)

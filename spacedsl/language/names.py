@@ -114,13 +114,22 @@ class Names:
     # Variables
 
     def bind(
-        self, bindings: Iterable[syntax.Binding], scope: Scope, within_branch: bool = False
+        self,
+        bindings: Iterable[syntax.Binding],
+        scope: Scope,
+        within_branch: bool = False,
+        is_listing: bool = False,
     ) -> Scope | None:
-        """The scope with the bindings added, in order; None where one of them is wrong."""
+        """The scope with the bindings added, in order; None where one of them is wrong.
+
+        `is_listing`: whether objects are only gone through, so that it does not matter whom they represent.
+        """
         extended = dict(scope)
         ok = True
         for binding in bindings:
             binder = self._binder(binding, extended, within_branch)
+            if binder is not None and not is_listing and self._is_unknown_union(binder):
+                binder = None
             if binder is None:
                 ok = False
             else:
@@ -152,6 +161,15 @@ class Names:
         where = self.host(binding.where, {**scope, variable.name: binder})
         return None if where is None else space.Binder(variable.name, ref, variable.span, where)
 
+    def _is_unknown_union(self, binder: space.Binder) -> bool:
+        """Whether it follows from decisions who is in any instance of the set, which is reported."""
+        name = binder.set.name
+        if binder.set.args or not self.sets[name].params or not self._is_undecided(binder.set):
+            return False
+        message = f"the members of {name} are known only for given parameters"
+        self.report.error("SP302", message, binder.span, "write its arguments")
+        return True
+
     def parameters(self, bindings: Iterable[syntax.Binding]) -> Scope | None:
         """The scope of a declaration's parameters, over sets without maps; None where one is wrong."""
         bindings = tuple(bindings)
@@ -172,9 +190,7 @@ class Names:
         if not any(scope[arg].by_map for arg in ref.args):
             return ref
         if ref.name in self.quotients:
-            message = f"who is in `{ref.name}` follows from decisions: no map can be applied in it here"
-            hint = "name the set that it is a quotient of, and ask in a condition who represents a class"
-            self.report.error("SP026", message, span, hint)
+            self._undecided(ref.name, "no map can be applied in it here", span)
             return None
         needed: dict[str, space.Binder] = {}
 
@@ -194,6 +210,23 @@ class Names:
             made = replace(made, name=name)
         self.images[name] = made
         return space.SetRef(name, tuple(param.name for param in params))
+
+    def claimed(self, ref: space.SetRef, scope: Scope, span: Span) -> space.SetRef | None:
+        """The same of a superset, and of the set that a map's values lie in: who is in them is known."""
+        if self._is_undecided(ref):
+            self._undecided(ref.name, "nothing can be declared to lie in it", span)
+            return None
+        return self.without_maps(ref, scope, span)
+
+    def _is_undecided(self, ref: space.SetRef) -> bool:
+        """Whether it follows from decisions who is in the set; of a set with arguments, given those."""
+        over = () if ref.args else self.sets[ref.name].param_sets
+        return not self.quotients.isdisjoint((ref.name, *(each.name for each in over)))
+
+    def _undecided(self, name: str, consequence: str, span: Span) -> None:
+        message = f"who is in `{name}` follows from decisions: {consequence}"
+        hint = "name the set that it is a quotient of, and ask in a condition who represents a class"
+        self.report.error("SP026", message, span, hint)
 
     def arguments(
         self, args: Iterable[syntax.Argument], scope: Scope, within_branch: bool = False

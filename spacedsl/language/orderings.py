@@ -49,7 +49,7 @@ class Listing:
         return complete if len(complete) == len(found) else None
 
     def _block(self, block: syntax.ObjectMajor, outer: Scope) -> space.ObjectMajor | None:
-        scope = self.names.bind([block.binding], outer)
+        scope = self.names.bind([block.binding], outer, is_listing=True)
         if scope is None:
             return None
         binders = _added(scope, outer)
@@ -66,7 +66,8 @@ class Listing:
         return space.ObjectMajor(binders, key, items, block.span)
 
     def _item(self, item: syntax.Listed, outer: Scope) -> space.OrderingItem | None:
-        scope = self.names.bind([] if item.binding is None else [item.binding], outer)
+        bindings = [] if item.binding is None else [item.binding]
+        scope = self.names.bind(bindings, outer, is_listing=True)
         choice = self._decided(item.choice)
         if choice is None or scope is None:
             return None

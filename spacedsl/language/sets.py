@@ -68,7 +68,7 @@ def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
     supersets = []
     for use in declaration.supersets:
         ref = names.set_ref(use, scope)
-        supersets.append(None if ref is None else names.without_maps(ref, scope, use.span))
+        supersets.append(None if ref is None else names.claimed(ref, scope, use.span))
     _check_disjoint(names, declaration)
     keys = check_keys(names, declaration.keys, KEYS)
     for key in keys.values():
