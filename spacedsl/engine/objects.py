@@ -236,28 +236,33 @@ def _reverse_violations(objects: Objects, definition: SetDef) -> Iterator[Diagno
 def _by_dependency(space: Space) -> list[SetDef]:
     """The sets, each after those that its parameters range over."""
     done: dict[str, SetDef] = {}
+    for first in space.sets:
+        path = {} if first in done else {first: _needed(space, space.sets[first])}
+        while path:
+            name = next(reversed(path))
+            needed = next(path[name], None)
+            if needed is None:
+                path.popitem()
+                done[name] = space.sets[name]
+            elif needed in path:
+                message = f"the parameters of {needed} range over {needed} itself"
+                raise _error("SP407", message, space.sets[needed].span)
+            elif needed not in done:
+                path[needed] = _needed(space, space.sets[needed])
+    return list(done.values())
 
-    def visit(name: str, path: tuple[str, ...]) -> None:
+
+def _needed(space: Space, definition: SetDef) -> Iterator[str]:
+    """The sets that must be there before this one."""
+    image = definition.iterator
+    refs = [param.set for param in definition.params]
+    if isinstance(image, Image):
+        refs += [*(binder.set for binder in image.maps), image.set]
+    for ref in refs:
+        name = ref.name
         while name in space.quotients:
             name = space.quotients[name].item.set.name
-        definition = space.sets[name]
-        if name in done:
-            return
-        if name in path:
-            raise _error("SP407", f"the parameters of {name} range over {name} itself", definition.span)
-        for param in definition.params:
-            visit(param.set.name, (*path, name))
-        if isinstance(definition.iterator, Image):
-            for needed in (
-                *(binder.set.name for binder in definition.iterator.maps),
-                definition.iterator.set.name,
-            ):
-                visit(needed, (*path, name))
-        done[name] = definition
-
-    for name in space.sets:
-        visit(name, ())
-    return list(done.values())
+        yield name
 
 
 def _error(code: str, message: str, span: Span) -> DiagnosticError:

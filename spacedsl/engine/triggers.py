@@ -8,10 +8,10 @@ Whether a trigger fires in a given candidate is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.language.host import Addition
 from spacedsl.language.space import Binder, Image, SetRef, Trigger
@@ -64,7 +64,10 @@ def _home(objects: Objects, binder: Binder) -> SetRef:
 
 
 def expand(objects: Objects) -> Expansion:
-    """Adds to `objects` whatever triggers could add; raises `DiagnosticError` (SP421) if that has no end."""
+    """Adds to `objects` whatever triggers could add.
+
+    Raises `DiagnosticError`: SP421 if that has no end, SP422 for an addition to what is not there.
+    """
     expansion = Expansion()
     if not objects.space.triggers:
         return expansion
@@ -81,6 +84,7 @@ def expand(objects: Objects) -> Expansion:
             for number, trigger in enumerate(objects.space.triggers)
         ]
         if not any(grown):
+            _refuse_outside(objects, expansion)
             _add_unions(objects, expansion, fixed)
             return expansion
         while _iterate_new(objects, expansion) | _grow_images(objects, expansion, fixed):
@@ -112,29 +116,50 @@ def _fire(
         addition = objects.evaluate(trigger.callback, environment)
         assert isinstance(addition, Addition)
         for name, arguments, item in addition.memberships:
-            if name not in objects.space.sets:
-                message = f"the callback adds to {name}, which is no set of this space"
-                raise DiagnosticError([Diagnostic("SP422", message, trigger.callback.span)])
             span = trigger.callback.span
+            if name not in objects.space.sets:
+                raise _misplaced(f"adds to {name}, which is no set of this space", span)
             ids = tuple(objects.number(argument, span) for argument in arguments)
             if len(ids) != len(objects.space.sets[name].params):
-                message = f"the callback gives {len(ids)} arguments to {name}, which takes another number"
-                raise DiagnosticError([Diagnostic("SP422", message, span)])
+                raise _misplaced(f"gives {len(ids)} arguments to {name}, which takes another number", span)
             reason = Reason(firing.facts, firing)
             _add(objects, expansion, fixed, (name, ids, objects.number(item, span)), reason)
     return grown
 
 
+def _misplaced(what: str, span: Span) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("SP422", f"the callback {what}", span)])
+
+
+def _refuse_outside(objects: Objects, expansion: Expansion) -> None:
+    """Raises where triggers add to instances that sets do not have: all others have been iterated."""
+    for (name, key, member), reasons in expansion.reasons.items():
+        firing = reasons[0].firing if reasons else None
+        if firing is None or key is None or (name, key) in objects.iterated:
+            continue
+        shown = f"{name}({', '.join(objects.names[k] for k in key)})"
+        message = f"adds {objects.names[member]} to {shown}, but {name} is not defined there"
+        raise _misplaced(message, objects.space.triggers[firing.trigger].callback.span)
+
+
 def _add(objects: Objects, expansion: Expansion, fixed: set[Fact], fact: Fact, reason: Reason) -> None:
     """Adds a membership and, with it, that in the supersets."""
-    name, key, member = fact
-    assert key is not None
-    objects.members[name].setdefault(key, {})[member] = None
-    if fact not in fixed:
-        reasons = expansion.reasons.setdefault(fact, [])
-        # What already is a member, or there would be no such reason, needs no further one.
-        if fact not in reason.facts:
-            reasons.append(reason)
+    pending = [fact]
+    while pending:
+        fact = pending.pop()
+        name, key, member = fact
+        assert key is not None
+        objects.members[name].setdefault(key, {})[member] = None
+        if fact not in fixed:
+            reasons = expansion.reasons.setdefault(fact, [])
+            # What already is a member, or there would be no such reason, needs no further one.
+            if fact not in reason.facts:
+                reasons.append(reason)
+        pending += reversed(list(_above(objects, name, key, member)))
+
+
+def _above(objects: Objects, name: str, key: Key, member: int) -> Iterator[Fact]:
+    """The member in the supersets."""
     definition = objects.space.sets[name]
     environment = dict(zip((p.name for p in definition.params), key, strict=True))
     for above in definition.supersets:
@@ -146,7 +171,7 @@ def _add(objects: Objects, expansion: Expansion, fixed: set[Fact], fact: Fact, r
             ref, inside = objects.plain(image.set), objects.mapped(image, actual)
         if len(ref.args) == len(objects.space.sets[ref.name].params):
             ids = tuple(inside[a] for a in ref.args)
-            _add(objects, expansion, fixed, (ref.name, ids, member), reason)
+            yield ref.name, ids, member
 
 
 def _iterate_new(objects: Objects, expansion: Expansion) -> bool:

@@ -16,7 +16,7 @@ HUGE = "9" * 2000
 """Its cube has more digits than Python writes out."""
 
 
-@exposed("twins", "tell")
+@exposed("twins", "tell", "stray")
 class Odd(Things):
     """A backbone that gives what none may give."""
 
@@ -25,6 +25,10 @@ class Odd(Things):
     @callback
     def tell(self, thing: Thing) -> Addition:
         return Addition((("Near", (thing, thing), thing),))
+
+    @callback
+    def stray(self, thing: Thing) -> Addition:
+        return Addition((("Near", (self.twins[0],), thing),))
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,9 @@ CASES = [
     Case('choice enum k($x in Things): value A: value B: end\n'
          'trigger forall $x in Things: "$kernel.tell($x)" when k($x) is A', "SP422", 2, 31,
          "the callback gives 2 arguments to Near, which takes another number"),
+    Case('choice enum k($x in Things): value A: value B: end\n'
+         'trigger forall $x in Things: "$kernel.stray($x)" when k($x) is A', "SP422", 2, 31,
+         "the callback adds t0 to Near(twin), but Near is not defined there"),
 ]  # fmt: skip
 
 
