@@ -82,8 +82,10 @@ choice integer size($x in Things): "$x.sizes" end
 quantity volume() = prod $x in Things: (size($x) - 1)
 quantity total() = sum $x in Things: (size($x) * size($x)) - volume()
 quantity part() = floor(volume(), 7) - ceil(total(), 3)
+quantity left() = 4611686018427387904 - volume() + 4611686018427387904
 require volume() >= 5 || total() <= 12
 require part() != 4 || total() < 0
+require left() <= 9223372036854775800 || total() > 1
 """
     nodes = Things(things(4, sizes=(0, 1, 2, 2**31, 2**62, 2**63 - 1)))
     assert compared(both(world(text, nodes).instance), 20).compared > 60

@@ -58,6 +58,10 @@ def chain(count: int, sizes: tuple[int, ...] = (1, 2, 4)) -> Things:
         "require many() == few()",
         "quantity far($x in Things) = max(1, max $y in Near($x): (size($y) + far($y)))\n"
         "require forall $x in Things: 2 * far($x) <= size($x) + 3",
+        # The constants together are infinite, what is left of them is not.
+        f"quantity left($x in Things) = {2**62} - size($x) + {2**62}\n"
+        f"require forall $x in Things: left($x) <= {2**63 - 3}",
+        f"quantity left() = sum $x in Things: ({2**62} - size($x))\nrequire left() < {2**63 - 4}",
     ],
 )
 def test_quantities_agree_with_enumeration(rules: str) -> None:

@@ -13,6 +13,8 @@ from spacedsl.engine.quantities.nodes import LEAVES, Node, Op
 
 UNIVERSE = (0, 1, 1, 2, 7)
 CELLS = 5
+LARGE = (2**62, 2**62 + 1, 2 - 2**63)
+"""Constants that are finite, while sums of two of them need not be."""
 Plain = list[Node]
 """All nodes as they are asked for, without any simplification."""
 
@@ -28,8 +30,9 @@ def grow(rng: random.Random, builder: Builder) -> tuple[Plain, list[int]]:
         built.append(number)
         return len(plain) - 1
 
-    for value in (0, 1, -3):
+    for value in (0, 1, -3, *LARGE):
         add(Node(Op.CONSTANT, data=(value,)), builder.constant(value))
+    large = range(len(plain) - len(LARGE), len(plain))
     for cell in range(CELLS):
         add(Node(Op.INTEGER, cell=cell), builder.leaf(Op.INTEGER, cell))
         mask = rng.randrange(32)
@@ -41,6 +44,7 @@ def grow(rng: random.Random, builder: Builder) -> tuple[Plain, list[int]]:
         operands = tuple(rng.choices(numbers, k=rng.randint(1, 4)))
         data: tuple[int, ...] = ()
         if op is Op.SUM:
+            operands += tuple(rng.choices(large, k=rng.choice((0, 0, 2, 3))))
             data = tuple(rng.choice((1, -1)) for _ in operands)
         elif op is Op.NOT:
             operands = (rng.choice(conditions),)

@@ -89,7 +89,7 @@ class Builder:
         return self.low[n] == self.high[n] == value
 
     def _flat(self, operands: Sequence[int], signs: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The terms of a sum and of finite sums in it, and one constant at the end."""
+        """The terms of a sum and of finite sums in it, and what is settled as finite constants at the end."""
         terms: list[tuple[int, int]] = []
         settled = 0
         for n, sign in zip(operands, signs, strict=True):
@@ -104,8 +104,11 @@ class Builder:
                         terms.append((each, sign * own))
             else:
                 terms.append((n, sign))
-        if settled:
-            terms.append((self.constant(settled), 1))
+        while settled:
+            # What others take away again must not be infinite before.
+            finite = max(1 - INFINITE, min(settled, INFINITE - 1))
+            terms.append((self.constant(finite), 1))
+            settled -= finite
         return tuple(n for n, _ in terms), tuple(sign for _, sign in terms)
 
     def _effective(self, op: Op, operands: tuple[int, ...]) -> tuple[int, ...]:
