@@ -27,7 +27,6 @@ from spacedsl.language.space import (
     Quantity,
     Quotient,
     SameEnum,
-    SetRef,
     Space,
     Use,
 )
@@ -114,13 +113,7 @@ class _Graph:
 
     def _representatives(self, binders: tuple[Binder, ...], environment: dict[str, int]) -> Iterator[Node]:
         for binder in binders:
-            ref = binder.set
-            while ref.name in self.space.quotients:
-                quotient = self.space.quotients[ref.name]
-                yield quotient.representative, (*(environment[a] for a in ref.args), environment[binder.name])
-                renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
-                below = quotient.item.set
-                ref = SetRef(below.name, tuple(renaming[a] for a in below.args))
+            yield from self.objects.representatives(binder, environment)
 
     def _formula(self, formula: Formula, environment: dict[str, int]) -> Iterator[Node]:
         match formula:

@@ -21,7 +21,7 @@ from spacedsl.engine.arrays import Entries, Ids, distinct, entries_of
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.triggers import Expansion, Fact, binder_facts
 from spacedsl.language.host_runtime import describe
-from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, SetRef, Space, Symmetry
+from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, Space, Symmetry
 
 INTEGER_WORDS = 4
 WORD_BITS = 64
@@ -163,14 +163,7 @@ def binder_cells(
     if not may_lack(layout, objects, binder):
         return ()
     cells = [layout.presence.get(fact, CERTAIN) for fact in binder_facts(objects, (binder,), environment)]
-    ref, member = binder.set, environment[binder.name]
-    while ref.name in objects.space.quotients:
-        quotient = objects.space.quotients[ref.name]
-        ids = tuple(environment[a] for a in ref.args)
-        cells.append(layout.cells[quotient.representative][(*ids, member)])
-        renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
-        below = quotient.item.set
-        ref = SetRef(below.name, tuple(renaming[a] for a in below.args))
+    cells += [layout.cells[name][key] for name, key in objects.representatives(binder, environment)]
     return tuple(dict.fromkeys(cell for cell in cells if cell != CERTAIN))
 
 

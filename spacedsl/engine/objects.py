@@ -7,7 +7,7 @@ that names the object, the set and the line. What triggers add comes from `trigg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
@@ -93,6 +93,16 @@ class Objects:
             below = quotient.item.set
             ref = SetRef(below.name, tuple(renaming.get(a, a) for a in below.args) if ref.args else ())
         return ref
+
+    def representatives(self, binder: Binder, environment: Mapping[str, int]) -> Iterator[tuple[str, Key]]:
+        """What says whether a variable's object is in the quotient, and in those that this one is of."""
+        ref, member = binder.set, environment[binder.name]
+        while ref.name in self.space.quotients:
+            quotient = self.space.quotients[ref.name]
+            yield quotient.representative, (*(environment[a] for a in ref.args), member)
+            renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
+            below = quotient.item.set
+            ref = SetRef(below.name, tuple(renaming[a] for a in below.args))
 
     def iterate(self, definition: SetDef, key: Key) -> list[int]:
         """The ids of what an instance's iterator gives; not yet its members."""

@@ -1,7 +1,8 @@
 """What quantities read, in any of their branches: for the search for cycles of presence.
 
-In: the body of a quantity, objects for its parameters. Out: uses on objects, and the memberships that its
-aggregates range over. What has no value is in a branch that is never taken, and is left out.
+In: the body of a quantity, objects for its parameters. Out: uses on objects, and the memberships and
+representatives that its aggregates range over. What has no value is in a branch that is never taken, and is
+left out.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Maps = Mapping[str, Binder]
 
 
 def quantity_reads(objects: Objects, quantity: Quantity, key: Key) -> Iterator[tuple[str, Key] | Fact]:
-    """Choices and quantities on objects, and memberships."""
+    """Choices, representatives and quantities on objects, and memberships."""
     environment = dict(zip((p.name for p in quantity.params), key, strict=True))
     maps = {binder.name: binder for binder in quantity.maps}
     yield from _term(objects, quantity.body, environment, maps)
@@ -67,6 +68,7 @@ def _term(
             for member in objects.of(binder.set, environment):
                 inner = {**environment, binder.name: member}
                 yield from binder_facts(objects, (binder,), inner)
+                yield from objects.representatives(binder, inner)
                 yield from _term(objects, body, inner, inner_maps)
 
 
