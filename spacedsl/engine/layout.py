@@ -21,7 +21,7 @@ from spacedsl.engine.arrays import Entries, Ids, distinct, entries_of
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.triggers import Expansion, Fact, binder_facts
 from spacedsl.language.host_runtime import describe
-from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, Space, Symmetry
+from spacedsl.language.space import Binder, Counter, EnumChoice, Image, IntegerChoice, Space, Symmetry
 
 INTEGER_WORDS = 4
 WORD_BITS = 64
@@ -56,6 +56,8 @@ class Layout:
     """The vector before propagation, with the whole mask of an integer domain in its first word."""
     wide: tuple[int, ...]
     """Cells of integer domains that need more than one word."""
+    given: frozenset[int]
+    """Words of memberships that hold wherever the arguments of the set are present."""
 
     @cached_property
     def twins(self) -> Mapping[int, int]:
@@ -107,6 +109,12 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
                 initial += [0, SATURATED] * len(keys)
     first = len(initial)
     presence = {fact: first + number for number, fact in enumerate(expansion.reasons)}
+    given = frozenset(
+        presence[fact]
+        for fact, reasons in expansion.reasons.items()
+        if fact[1] and not isinstance(space.sets[fact[0]].iterator, Image)
+        if any(reason.firing is None for reason in reasons)
+    )
     doubtful: dict[tuple[str, bool], dict[Key, int]] = {}
     for (name, args, member), cell in presence.items():
         doubtful.setdefault((name, args is None), {})[(*(args or ()), member)] = cell
@@ -114,7 +122,7 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     firings = {(f.trigger, f.key): first + number for number, f in enumerate(expansion.firings)}
     initial += [ABSENT | PRESENT] * (len(presence) + len(firings))
     wide = tuple(cell for cell, universe in universes.items() if len(universe) > WORD_BITS)
-    return Layout(cells, entries, others, universes, presence, doubtful, firings, tuple(initial), wide)
+    return Layout(cells, entries, others, universes, presence, doubtful, firings, tuple(initial), wide, given)
 
 
 def decided(space: Space) -> list[EnumChoice | IntegerChoice]:

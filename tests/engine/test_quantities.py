@@ -12,7 +12,7 @@ from spacedsl.engine.enumerate import enumerate_solutions
 from spacedsl.engine.quantities.grounding import MOST_FRAMES
 from spacedsl.language.parser import DEEPEST_NESTING
 from tests.engine.agreement import Agreement
-from tests.engine.small import Machine, Things, World, things, world
+from tests.engine.small import Machine, Thing, Things, World, things, world
 
 CHOICES = """
 choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end
@@ -113,6 +113,41 @@ def refusal(text: str, kernel: Things) -> tuple[str, str]:
         world(text, kernel)
     (diagnostic,) = caught.value.diagnostics
     return diagnostic.code, diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("extreme", "word"),
+    [
+        ("max $x in Some: site($x)", "max"),
+        ("min $x in Some: size($x)", "min"),
+        ("min(max $x in Some: size($x), max $x in Some: (3 * size($x)))", "min"),
+    ],
+)
+def test_an_extremum_that_decisions_may_leave_empty_is_refused(extreme: str, word: str) -> None:
+    text = TRIGGERED + CHOICES + f"quantity best() = {extreme}\n"
+    message = f"there may be nothing to take the {word}imum of"
+    assert refusal(text, Things(things(2))) == ("SP443", message)
+
+
+def test_an_extremum_has_the_members_that_come_with_an_object_that_may_be_absent() -> None:
+    text = (
+        "choice enum kind($x in Things): value A: value B: end\n"
+        'trigger forall $x in Things: "$kernel.add_spare($x)" when kind($x) is A\n'
+        "choice ordered enum site($x in Things): LOW < MID < TOP end\n"
+        "quantity reach($x in Things) = max $y in Near($x): site($y)\n"
+        "require forall $x in Things: site($x) <= reach($x)\n"
+    )
+    a, b = things(2)
+    a.near, b.near, a.spare = (b,), (a,), Thing(2, "t2", near=(b,))
+    here = world(text, Things((a, b)))
+    found = agreement(here)
+    assert found.solutions
+    found.objects = {**found.objects, "t2": a.spare}
+    found.check_exhaustively()
+    for seed in range(6):
+        found.check_descent(random.Random(seed))
+    a.spare = Thing(2, "t2")
+    assert refusal(text, Things((a, b)))[0] == "SP443"
 
 
 def test_a_trigger_may_not_wait_for_a_quantity_over_what_it_adds() -> None:

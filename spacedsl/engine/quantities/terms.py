@@ -15,7 +15,7 @@ from typing import get_args
 
 from spacedsl.compiler.ir import HostCall
 from spacedsl.compiler.python import host_table
-from spacedsl.diagnostics import Span
+from spacedsl.diagnostics import DiagnosticError, Span
 from spacedsl.engine.layout import PRESENT, Layout, binder_cells, may_lack
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.quantities.building import Builder
@@ -61,8 +61,8 @@ Instance = tuple[str, Key]
 """A quantity, and the ids of its objects."""
 Grounded = Callable[[Scope], int]
 """Makes a node for what variables stand for."""
-Members = Callable[[Scope], list[tuple[int, int]]]
-"""(whether it is present, value) of each member that may be."""
+Members = Callable[[Scope], tuple[list[tuple[int, int]], bool]]
+"""(whether it is present, value) of each member that may be; whether there is one wherever the scope is."""
 
 NEUTRAL = {
     Aggregation.SUM: 0,
@@ -163,15 +163,18 @@ class Terms:
     # ---- Aggregates ----
 
     def _members(self, aggregate: Aggregate) -> Members:
-        binder, builder, objects = aggregate.binder, self.builder, self._objects
+        binder, builder, objects, layout = aggregate.binder, self.builder, self._objects, self._layout
         maps = {each.name: each for each in aggregate.maps}
-        body, is_certain = self.term(aggregate.body), not may_lack(self._layout, objects, binder)
+        body, is_certain = self.term(aggregate.body), not may_lack(layout, objects, binder)
 
-        def members(scope: Scope) -> list[tuple[int, int]]:
+        def members(scope: Scope) -> tuple[list[tuple[int, int]], bool]:
             for argument in binder.set.args:
                 scope.id(argument)
             found: list[tuple[int, int]] = []
             inner_maps = {**scope.maps, **maps} if maps else scope.maps
+            # What variables stand for is present wherever the scope is, what maps give need not be.
+            given = frozenset() if inner_maps.keys() & binder.set.args else layout.given
+            is_some = False
             for member in objects.of(binder.set, scope.ids):
                 ids = {**scope.ids, binder.name: member}
                 if member in scope.taken or not objects.passes(binder.where, ids):
@@ -179,21 +182,24 @@ class Terms:
                 inner = Scope(objects, ids, inner_maps, scope.taken | {member}, scope.order, scope.span)
                 if is_certain:
                     found.append((builder.constant(1), body(inner)))
+                    is_some = True
                     continue
-                cells = binder_cells(self._layout, objects, binder, ids)
+                cells = binder_cells(layout, objects, binder, ids)
                 guard = builder.all_of([builder.leaf(Op.IN_MASK, cell, (PRESENT,)) for cell in cells])
                 if builder.high[guard]:
                     found.append((guard, body(inner)))
-            return found
+                    is_some = is_some or bool(builder.low[guard]) or given.issuperset(cells)
+            return found, is_some
 
         return members
 
     def _aggregated(self, function: Aggregation, members: Members, span: Span, scope: Scope) -> int:
-        found = members(scope)
-        if not found and function in (Aggregation.MIN, Aggregation.MAX):
-            message = f"there is nothing to take the {function.value}imum of"
-            hint = f"give a further operand: `{function.value}(1, {function.value} $x in ..)`"
-            raise located("SP443", message, span, hint)
+        found, is_some = members(scope)
+        if not is_some and function in (Aggregation.MIN, Aggregation.MAX):
+            word, order = function.value, scope.order or (1,)
+            operand = order[0] if function is Aggregation.MAX else order[-1]
+            hint = f"give a further operand: `{word}({operand}, {word} $x in ..)`"
+            raise _nothing(word, bool(found), span, hint)
         return self._combined(function, found)
 
     def _combined(self, function: Aggregation, members: Sequence[tuple[int, int]]) -> int:
@@ -216,30 +222,38 @@ class Terms:
         operands = [
             partial(self._operand, each.function, self._members(each), greatest)
             if isinstance(each, Aggregate) and each.function in (Aggregation.MIN, Aggregation.MAX)
-            else self.term(each)
+            else partial(self._plain_operand, self.term(each))
             for each in extremum.operands
         ]
 
         def node(scope: Scope) -> int:
-            nodes = [n for operand in operands if (n := operand(scope)) is not None]
-            if not nodes:
-                message = f"there is nothing to take the {'max' if greatest else 'min'}imum of"
-                raise located("SP443", message, extremum.span, "give a further operand")
+            found = [operand(scope) for operand in operands]
+            nodes = [n for n, _ in found if n is not None]
+            if not any(is_some for _, is_some in found):
+                raise _nothing(
+                    "max" if greatest else "min", bool(nodes), extremum.span, "give a further operand"
+                )
             return builder.node(operation, tuple(nodes))
 
         return node
 
-    def _operand(self, function: Aggregation, members: Members, greatest: bool, scope: Scope) -> int | None:
-        """An aggregate in an extremum: it contributes nothing where no member is present."""
-        builder, found = self.builder, members(scope)
+    def _operand(
+        self, function: Aggregation, members: Members, greatest: bool, scope: Scope
+    ) -> tuple[int | None, bool]:
+        """An aggregate in an extremum, where it contributes nothing without a member; whether it has one."""
+        builder, (found, is_some) = self.builder, members(scope)
         if not found:
-            return None
+            return None, False
         node = self._combined(function, found)
         some = builder.any_of([guard for guard, _ in found])
-        if builder.low[some] or (function is Aggregation.MAX) is greatest:
-            return node
+        if is_some or (function is Aggregation.MAX) is greatest:
+            return node, is_some
         nothing = builder.constant(NEUTRAL[Aggregation.MAX if greatest else Aggregation.MIN])
-        return builder.node(Op.SELECT, (some, node, builder.node(Op.NOT, (some,)), nothing))
+        return builder.node(Op.SELECT, (some, node, builder.node(Op.NOT, (some,)), nothing)), False
+
+    @staticmethod
+    def _plain_operand(term: Grounded, scope: Scope) -> tuple[int | None, bool]:
+        return term(scope), True
 
     # ---- Uses ----
 
@@ -392,6 +406,12 @@ class Terms:
             return self._use(side)
         value = self._host(side)
         return lambda scope: constant(scope.place(value(scope), values, side.span))
+
+
+def _nothing(word: str, may_be: bool, span: Span, hint: str) -> DiagnosticError:
+    """Of an extremum without operands, or of one whose operands may all be absent."""
+    verb = "may be" if may_be else "is"
+    return located("SP443", f"there {verb} nothing to take the {word}imum of", span, hint)
 
 
 def height(node: object) -> int:
