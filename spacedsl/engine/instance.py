@@ -29,7 +29,7 @@ from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion, expand
-from spacedsl.language.space import EnumChoice, Quantity, Space
+from spacedsl.language.space import EnumChoice, Quantity, Space, Symmetry
 
 
 class Engine(enum.Enum):
@@ -229,8 +229,10 @@ class Instance:
         if variable is None:
             variable = self._by_names[decision.choice, decision.objects[::-1]]
             choice = self.space.choices[decision.choice]
-            assert isinstance(choice, EnumChoice)
-            values = choice.names(choice.invert(choice.mask(*(str(v) for v in values))))
+            if not isinstance(choice, EnumChoice) or choice.symmetry is Symmetry.NONE:
+                raise KeyError(decision.objects)
+            inverted = dict(zip(choice.values, (choice.values[i] for i in choice.inverse), strict=True))
+            values = tuple(inverted[str(value)] for value in values)
         places = {value: bit for bit, value in enumerate(variable.universe)}
         return self.restrict(candidate, variable, sum(1 << places[value] for value in dict.fromkeys(values)))
 

@@ -323,3 +323,32 @@ def test_a_host_condition_is_asked_of_members_only() -> None:
     here = world(text, Things((a, b, c), some=(a,)))
     # The others have no spare, and a change of their order is nothing to this constraint.
     assert here.made(here.root(), "order", b, c, to=("HIGH",)).value("order", b, a) == "LOW"
+
+
+@pytest.mark.parametrize(
+    ("choice", "objects", "value"),
+    [
+        ("pair", ("t0", "t1"), "NONE"),
+        ("pair", ("t1", "t0"), "NONE"),
+        ("pair", ("t0", "t0"), "A"),
+        ("plain", ("t1", "t0"), "P"),
+        ("number", ("t1", "t0"), 1),
+        ("number", ("t0", "t1"), 3),
+        ("size", ("t0",), "A"),
+    ],
+)
+def test_a_decision_that_is_not_there_is_a_key_error(
+    choice: str, objects: tuple[str, ...], value: str | int
+) -> None:
+    made = things(2)
+    here = world(
+        "choice enum pair($x in Things, $y in Things): antisymmetric: A -> B value A: value B: end\n"
+        "choice enum plain($x in Some, $y in Things): value P: value Q: end\n"
+        'choice integer number($x in Some, $y in Things): "[1, 2]" end\n',
+        Things(made, made[:1]),
+    )
+    with pytest.raises(KeyError):
+        here.instance.decide(here.root(), Decision(choice, objects, (value,)))
+    turned = here.instance.decide(here.root(), Decision("pair", ("t1", "t0"), ("A",)))
+    assert turned is not None
+    assert turned.value("pair", *made) == "B"
