@@ -47,8 +47,8 @@ class CompiledSpace:
 
 
 MOST_KEPT = 16
-_kept: dict[str, CompiledSpace] = {}
-"""By digest, the one asked for last at the end."""
+_kept: dict[tuple[str, str, tuple[str, ...]], CompiledSpace] = {}
+"""By digest, name and files, which messages name; the one asked for last at the end."""
 
 
 def compile_space(space: Space) -> CompiledSpace:
@@ -56,14 +56,15 @@ def compile_space(space: Space) -> CompiledSpace:
 
     The last `MOST_KEPT` spaces that have a digest are kept, so that each is compiled once.
     """
-    if space.digest in _kept:
-        _kept[space.digest] = _kept.pop(space.digest)
-        return _kept[space.digest]
+    key = space.digest, space.name, space.sources
+    if key in _kept:
+        _kept[key] = _kept.pop(key)
+        return _kept[key]
     module, complete = lower(space)
     compiled = CompiledSpace(space, complete, module)
     if space.digest:
         object.__setattr__(compiled, "digest", space.digest)
-        _kept[space.digest] = compiled
+        _kept[key] = compiled
         if len(_kept) > MOST_KEPT:
             del _kept[next(iter(_kept))]
     return compiled

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.enumerate import Solution, enumerate_solutions
 from spacedsl.engine.instance import instantiate
-from spacedsl.language.loader import load_space
+from spacedsl.language.loader import check_source
 from spacedsl.language.space import Space
 from tests.engine.agreement import Agreement
 from tests.engine.generated_objects import Backbone, Machine, Plain
@@ -59,10 +58,10 @@ class Example:
 
 def load_text(text: str) -> Space:
     """Loads the text of a `.space` file; raises `DiagnosticError`."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "generated.space"
-        path.write_text(text)
-        return load_space(path)
+    space, diagnostics = check_source(Source("generated.space", text))
+    if space is None:
+        raise DiagnosticError(diagnostics)
+    return space
 
 
 def example_of(generated: GeneratedSpace, most_values_tried: int = MOST_VALUES_TRIED) -> Example:
