@@ -9,7 +9,7 @@ import pytest
 from spacedsl.language import space
 from spacedsl.language.loader import check_file, load_space
 from spacedsl.language.space import Affine, Comparison, Use
-from tests.language.sources import check, load
+from tests.language.sources import check, errors, load
 
 LINALG = Path(__file__).parents[2] / "kernels/spaces/linalg.space"
 
@@ -181,6 +181,41 @@ def test_a_quotient_declares_a_derived_choice_at_its_place() -> None:
     assert [p.name for p in quotient.params] == ["p"] and quotient.item.name == "x"
     assert quotient.equivalence_mask == 0b100
     assert "Leaders" not in loaded.sets and loaded.is_derived("leads") and loaded.is_derived("n")
+
+
+UNIONS = """
+quotient First of $x in Items: is_first = kind($x) is A / order is MERGED end
+quotient Own($p in Loops) of $x in Items: is_own = kind($p) is A / order is MERGED end
+set Behind($p in First) subsetof Items: iterator = "$p.behind" end
+"""
+
+
+@pytest.mark.parametrize("name", ["Own", "Behind"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "choice enum c($y in S): value P: end",
+        "choice counter c(): forall $y in S: sum 1 when: end",
+        "quantity q($y in S) = 1",
+        "quantity q() = sum $y in S: 1",
+        "quotient Q of $y in S: is_q = kind($y) is A / order is MERGED end",
+        'set Further($y in S): iterator = "$y.further" end',
+        'map further($y in S) in Items = "$y.further"',
+        "require forall $y in S: kind($y) is A",
+        'trigger forall $y in S: "$kernel.lower($y)" when kind($y) is A',
+    ],
+)
+def test_who_is_in_any_instance_of_a_quotient_is_not_known(text: str, name: str) -> None:
+    found = errors(UNIONS + text.replace("S:", f"{name}:").replace("S)", f"{name})"))
+    assert [each.code for each in found] == ["SP302"]
+    load(UNIONS + f"ordering default: for $y in {name}: kind($y) end end")
+
+
+@pytest.mark.parametrize("name", ["First", "Own", "Own($y)", "Behind"])
+def test_nothing_lies_in_a_quotient(name: str) -> None:
+    in_set = errors(UNIONS + f'set In($y in Loops) subsetof {name}: iterator = "$y.all" end')
+    in_map = errors(UNIONS + f'map within($y in Loops) in {name} = "$y.first"')
+    assert [each.code for each in (*in_set, *in_map)] == ["SP026", "SP026"]
 
 
 def test_a_trigger_keeps_its_callback_apart() -> None:
