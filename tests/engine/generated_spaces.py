@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.engine.generated_choices import LARGE, MOST_ASSIGNMENTS, ORDER, Choices, Growth
 from tests.engine.generated_formulas import IMAGE, LOCAL, Declared
@@ -44,10 +44,6 @@ set Beyond($x in Items) subsetof Near(next($x)): iterator = "$x.next.near" end
 
 @dataclass(slots=True)
 class _Author(Choices):
-    quotients: list[str] = field(default_factory=list)
-    local_quotients: list[str] = field(default_factory=list)
-    """Those of the items near another one."""
-
     def write(self) -> GeneratedSpace:
         triggers = self._between(1, 2) if self._chance(60) else 0
         large, many = self._chance(15), self._chance(6)
@@ -128,8 +124,7 @@ class _Author(Choices):
         """A set for a further variable, often one that belongs to an earlier variable."""
         around = [v for v in variables if self._chance(40)]
         if around:
-            representatives = [f"{q}(${around[0]})" for q in self.local_quotients]
-            return self._one([self._local(around[0]), *representatives])
+            return self._belonging_to(around[0])
         everything = [] if self.backbone.fillers and "Items" in variables.values() else ["Items"] * 3
         return self._one([*everything, "Reds", "Blues", "Near", *self.quotients * 4])
 

@@ -6,13 +6,17 @@ In: a source of random choices, variables with the sets that they range over. Ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.engine.generated_formulas import Declared, Formulas
 
 
 @dataclass(slots=True)
 class Terms(Formulas):
+    quotients: list[str] = field(default_factory=list)
+    local_quotients: list[str] = field(default_factory=list)
+    """Those of the items near another one."""
+
     def term(self, variables: dict[str, str], depth: int) -> str:
         """An integer."""
         if depth == 0 or self._chance(15):
@@ -49,22 +53,28 @@ class Terms(Formulas):
             return f"({self._formula(variables, 1)}) ? {first} : {self._one([*uses, *order])}"
         if shape == 1:
             return f"{self._one(['min', 'max'])}({first}, {self._one([*uses, *order])})"
-        inner = {**variables, f"n{len(variables)}": "Items"}
+        over = self._one(["Items", *self.quotients])
+        inner = {**variables, f"n{len(variables)}": over}
         added = [u for c in self.choices if c.values == order for u in [self._use(c, inner)] if u]
         if shape == 2 and added:
             name = f"n{len(variables)}"
-            return f"max({first}, {self._one(['min', 'max'])} ${name} in Items: {self._one(added)})"
+            return f"max({first}, {self._one(['min', 'max'])} ${name} in {over}: {self._one(added)})"
         return first
 
     def _aggregate(self, variables: dict[str, str], depth: int) -> str:
         name = f"n{len(variables)}"
         around = [v for v in variables if self._chance(40)]
-        over = self._local(around[0]) if around else self._one(["Items", "Reds", "Blues", "Near"])
+        everything = ["Items", "Reds", "Blues", "Near", *self.quotients * 2]
+        over = self._belonging_to(around[0]) if around else self._one(everything)
         where = f' where "${name}.is_odd"' if self._chance(15) else ""
         body = self.term({**variables, name: over}, depth - 1)
         function = self._one(["sum", "sum", "prod", "min", "max"])
         text = f"{function} ${name} in {over}{where}: ({body})"
         return f"({text})" if function in ("sum", "prod") else f"{self._one(['min', 'max'])}(2, {text})"
+
+    def _belonging_to(self, variable: str) -> str:
+        """A set of an object, or the representatives in one."""
+        return self._one([self._local(variable), *(f"{q}(${variable})" for q in self.local_quotients)])
 
     def _leaf(self, variables: dict[str, str]) -> str:
         options = ["0", "1", "2", '"$kernel.few"', *(f'"${v}.weight"' for v in variables)]
