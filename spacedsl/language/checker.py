@@ -311,10 +311,6 @@ class _Checker:
                 continue
             if isinstance(declaration, syntax.Quotient) and declaration.name.text in self.names.used_sets:
                 continue
-            if isinstance(declaration, syntax.EnumChoice) and any(
-                isinstance(item, syntax.Value) and item.requires for item in declaration.items
-            ):
-                continue
             if choice.text not in self.names.used_choices:
                 is_map = isinstance(declaration, syntax.Map)
                 message = (

@@ -21,7 +21,7 @@ from spacedsl.language.report import did_you_mean
 
 Enum = syntax.EnumChoice | syntax.OrderedChoice
 
-_COMMENTS = re.compile(r"(?:\s*//[^\n]*)*\s*")
+_COMMENTS = re.compile(r"(?:\s*//[^\r\n]*)*\s*")
 
 MOST_VALUES = 64
 """The values of an enum are the bits of one word."""
@@ -228,6 +228,7 @@ def value_requirements(names: Names, declaration: Enum, choice: space.EnumChoice
             continue  # reported with the header
         others = choice.full & ~choice.mask(item.name.text)
         for requires in item.requires:
+            names.used_choices.add(choice.name)
             scope = names.bind(requires.foralls, params)
             if scope is None:
                 continue

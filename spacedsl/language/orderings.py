@@ -5,7 +5,8 @@ In: their items and the table of all names. Out: `space.Ordering`s and `space.Vi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spacedsl.language import space, syntax
@@ -73,7 +74,8 @@ class Listing:
             return None
         args = None
         if item.args is not None:
-            found = self.names.use(syntax.Use(item.choice, item.args, item.span), scope)
+            with self._listed(item.choice):
+                found = self.names.use(syntax.Use(item.choice, item.args, item.span), scope)
             if found is None:
                 return None
             args = found[0].args
@@ -101,13 +103,18 @@ class Listing:
             return None
         return space.View(declaration.name.text, tuple(items), declaration.doc, declaration.name.span)
 
-    def _decided(self, name: syntax.Name) -> object | None:
-        """The choice that is listed, with a warning where it is no decision."""
-        # Being listed alone does not make a choice part of any constraint.
+    @contextmanager
+    def _listed(self, name: syntax.Name) -> Iterator[None]:
+        """Being listed alone does not make a choice part of any constraint."""
         was_used = name.text in self.names.used_choices
-        choice = self.names.find_choice(name)
+        yield
         if not was_used:
             self.names.used_choices.discard(name.text)
+
+    def _decided(self, name: syntax.Name) -> object | None:
+        """The choice that is listed, with a warning where it is no decision."""
+        with self._listed(name):
+            choice = self.names.find_choice(name)
         if choice is None or isinstance(choice, Misdeclared):
             return None
         if isinstance(choice, space.Map):

@@ -9,7 +9,7 @@ import pytest
 from spacedsl.language import space
 from spacedsl.language.loader import check_file, load_space
 from spacedsl.language.space import Affine, Comparison, Use
-from tests.language.sources import check, errors, load
+from tests.language.sources import PREAMBLE, check, errors, load
 
 LINALG = Path(__file__).parents[2] / "kernels/spaces/linalg.space"
 
@@ -273,3 +273,40 @@ def test_conditions_that_say_nothing_or_too_much_are_remarked_on() -> None:
     """)[1]
     # `!(c is A)` is kept as a negation, which is looked at by itself.
     assert [d.code for d in found] == ["SP105", "SP104", "SP103", "SP104"]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        'choice enum p($x in Loops): value LOW: requires "$x.ok" value TOP: end',
+        'choice ordered enum p($x in Loops): LOW < TOP value LOW: requires "$x.ok" end',
+        'choice enum p($x in Loops): value LOW: value TOP: alias ANY = LOW | TOP: requires "$x.ok" end',
+    ],
+)
+def test_a_choice_with_a_value_or_alias_that_requires_something_is_used(declared: str) -> None:
+    assert "p" not in unused(declared)
+
+
+@pytest.mark.parametrize("item", ["p", "p($x) for $x in Loops", "for $x in Loops: p($x) end"])
+def test_a_choice_that_an_ordering_alone_lists_is_not_used(item: str) -> None:
+    declared = "choice enum p($x in Loops): value LOW: value TOP: end"
+    assert "p" in unused(f"{declared} ordering default: {item} end")
+
+
+def unused(text: str) -> list[str]:
+    """What SP102 says of a text behind the preamble."""
+    return [d.span.text for d in check(PREAMBLE + text)[1] if d.code == "SP102"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_definition_of_a_counter_begins_behind_its_comment_however_lines_end(end: str) -> None:
+    lines = [
+        "/// How many.",
+        "// More of it.",
+        "choice counter c():",
+        "  forall $x in Items: sum 1 when:",
+        "end",
+    ]
+    counter = load(end.join(["", *lines, ""])).choices["c"]
+    assert isinstance(counter, space.Counter)
+    assert counter.definition.text == end.join(lines[2:])
