@@ -153,15 +153,18 @@ def _excerpt(span: Span) -> Sequence[str]:
     line = span.source.line(number)
     # Of a very long line, the part around the span. What would move a terminal's cursor is replaced.
     first = max(0, min(column - 1 - _EXCERPT_CHARACTERS // 2, len(line) - _EXCERPT_CHARACTERS))
-    text = "".join(
-        c if c.isprintable() or c == "\t" else "\ufffd" for c in line[first:][:_EXCERPT_CHARACTERS]
-    )
+    text = printable(line[first:][:_EXCERPT_CHARACTERS])
     before = text[: column - 1 - first]
     width = max(1, sum(map(_columns, text[len(before) :][: span.end - span.start])))
     margin = " " * len(str(number))
     # Tabs are kept in front of the caret, so that it stands under the right character.
     lead = "".join(c if c == "\t" else " " * _columns(c) for c in before)
     return [f" {number} | {text}", f" {margin} | {lead}{'^' * width}"]
+
+
+def printable(text: str) -> str:
+    """The text with a sign in place of each character that has no look of its own, but for tabs."""
+    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)
 
 
 def _columns(character: str) -> int:

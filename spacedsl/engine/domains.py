@@ -115,19 +115,19 @@ class Domains:
         if mask != self.v[cell]:
             self.narrow(cell, mask)
 
-    def keep_from(self, cell: int, bound: int) -> None:
+    def drop_below(self, cell: int, bound: int) -> None:
         first = bisect_left(self.universes[cell], bound)
         self.keep(cell, self.v[cell] >> first << first)
 
-    def keep_to(self, cell: int, bound: int) -> None:
+    def drop_above(self, cell: int, bound: int) -> None:
         self.keep(cell, self.v[cell] & ((1 << bisect_right(self.universes[cell], bound)) - 1))
 
     def cap_integer(self, cell: int, factor: int, bound: int) -> None:
         """factor * value <= bound."""
         if factor > 0:
-            self.keep_to(cell, bound // factor)
+            self.drop_above(cell, bound // factor)
         elif factor < 0:
-            self.keep_from(cell, -(bound // -factor))
+            self.drop_below(cell, -(bound // -factor))
         elif bound < 0:
             raise Contradiction
 

@@ -358,7 +358,7 @@ class Propagation:
         methods = (
             *(domains.narrow, domains.settle, domains.raise_low, domains.lower_high),
             *(domains.translate, domains.make_same, domains.make_other, domains.make_ordered),
-            *(domains.least, domains.greatest, domains.keep_from, domains.keep_to),
+            *(domains.least, domains.greatest, domains.drop_below, domains.drop_above),
             *(domains.cap_integer, domains.cap_counter, domains.follow),
             *(equality.may_be_equal, equality.may_differ, equality.make_equal, equality.make_different),
             *(limits.possible, limits.require),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.compiler import compile_space
+from spacedsl.compiler.python.names import RUNTIME, TABLES
 from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from tests.engine.examples import load_text
@@ -107,6 +108,40 @@ require forall $hi in Things: lo($hi) <= 1
     decided = here.made(here.root(), "narrow", a, b, to=("A",))
     assert decided.interval("lo", a) == (1, 1)
     assert isinstance(load_text(SETS + text), Space)
+
+
+@pytest.mark.parametrize("name", ["to", "from", "drop_above", "totals"])
+def test_a_choice_may_be_called_as_an_operation_of_the_engine(name: str) -> None:
+    from tests.engine.small import world
+
+    text = f"""
+choice enum {name}($x in Things): value A: value B: end
+choice integer size($x in Things): "$x.sizes" end
+choice counter total(): forall $x in Things: sum size($x) when: {name}($x) is A end
+require forall $x in Things: forall $y in Things: {name}($x) is A || {name}($y) is A
+require total() <= 3
+"""
+    here = world(text, 2)
+    a, b = here.things
+    decided = here.made(here.made(here.root(), name, a, to=("A",)), name, b, to=("A",))
+    assert decided.possible("size", a) == (1, 2)
+    assert not any(TABLES.match(each) for each in RUNTIME)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "require forall $x in Things: kind($x) is A // a\0b \x1a\f",
+        "require forall $__debug__ in Things: forall $__debug_ in Things: "
+        "kind($__debug__) is A || kind($__debug_) is A",
+        "require forall $of___x in Things: forall $__x in Things: kind($of___x) is A || kind($__x) is A",
+    ],
+)
+def test_whatever_stands_in_a_space_its_propagators_are_python(text: str, tmp_path: Path) -> None:
+    path = tmp_path / 'a\\x"""b.space'
+    declared = 'set Things: iterator = "()" end\nchoice enum kind($x in Things): value A: value B: end\n'
+    path.write_text(declared + text)
+    assert compile_space(load_space(path)).code
 
 
 def test_text_that_looks_like_python_stays_in_its_docstring() -> None:

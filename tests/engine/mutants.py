@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         *("a negative factor is rounded the other way", f"{ENGINE}/domains.py"),
-        *("self.keep_from(cell, -(bound // -factor))", "self.keep_from(cell, -bound // -factor + 1)"),
+        *("self.drop_below(cell, -(bound // -factor))", "self.drop_below(cell, -bound // -factor + 1)"),
     ),
     Mutant(
         *("a bound that follows is rounded inwards", f"{ENGINE}/domains.py"),

@@ -185,7 +185,7 @@ def checked(path: Path) -> tuple[Diagnostic, ...]:
         try:
             found = check_one(path)
             if path.suffix == ".space":
-                compile_space(load_space(path))
+                assert compile_space(load_space(path)).code
         except DiagnosticError as error:
             found = error.diagnostics
         for diagnostic in found:

@@ -115,7 +115,7 @@ static inline bool lost_all(const State *s, int32_t cell, const Word *before, co
     return had && !meets(s, cell, gate);
 }
 
-static inline bool keep_from(State *s, int32_t cell, Wide bound)
+static inline bool drop_below(State *s, int32_t cell, Wide bound)
 {
     const int64_t *const values = universe_of(s, cell) + 1;
     Word mask[MASK_WORDS];
@@ -128,7 +128,7 @@ static inline bool keep_from(State *s, int32_t cell, Wide bound)
     return false;
 }
 
-static inline bool keep_to(State *s, int32_t cell, Wide bound)
+static inline bool drop_above(State *s, int32_t cell, Wide bound)
 {
     const int64_t *const values = universe_of(s, cell) + 1;
     Word mask[MASK_WORDS];
@@ -148,9 +148,9 @@ static inline bool keep_to(State *s, int32_t cell, Wide bound)
 static inline bool cap_integer(State *s, int32_t cell, Wide factor, Wide bound)
 {
     if (factor > 0)
-        return keep_to(s, cell, divide(bound, factor));
+        return drop_above(s, cell, divide(bound, factor));
     if (factor < 0)
-        return keep_from(s, cell, -divide(bound, -factor));
+        return drop_below(s, cell, -divide(bound, -factor));
     return bound >= 0;
 }
 

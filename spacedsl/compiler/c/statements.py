@@ -85,10 +85,10 @@ class Body(Expressions):
             case Assign(Local(name), value):
                 return [f"local_{name} = {self.integer(value)};"]
             case RestrictLow(use, bound):
-                name = "raise_low" if self.is_counter(use) else "keep_from"
+                name = "raise_low" if self.is_counter(use) else "drop_below"
                 return _unless(f"{name}(s, {self.cell(use)}, {self.integer(bound)})")
             case RestrictHigh(use, bound):
-                name = "lower_high" if self.is_counter(use) else "keep_to"
+                name = "lower_high" if self.is_counter(use) else "drop_above"
                 return _unless(f"{name}(s, {self.cell(use)}, {self.integer(bound)})")
             case Settle(use, low, high):
                 return _unless(f"settle(s, {self.cell(use)}, {self.integer(low)}, {self.integer(high)})")

@@ -28,6 +28,7 @@ from spacedsl.compiler.python.names import indent, variable_name
 from spacedsl.compiler.python.quoting import quoted
 from spacedsl.compiler.python.statements import Body
 from spacedsl.compiler.python.tables import HostTable, StaticTable, Tables
+from spacedsl.diagnostics import printable
 from spacedsl.language.space import Space
 
 
@@ -54,14 +55,14 @@ def print_python(module: Module, space: Space) -> PythonModule:
     for number, table in enumerate(module.tables):
         lines += _table(number, table)
     head = [
-        f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
+        *_string([f"Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."]),
         "",
         *legend(space, tables),
         "",
         f"SATURATED = {SATURATED}",
     ]
     return PythonModule(
-        "\n".join([*head, *lines]) + "\n",
+        "\n".join(map(printable, [*head, *lines])) + "\n",
         tuple(tables.hosts),
         tuple(tables.masks.values()),
         tuple(tables.checks),

@@ -17,16 +17,18 @@ RUNTIME = frozenset(
         *("v", "later", "lo", "hi", "mask", "min", "max", "translate", "too_small"),
         *("Contradiction", "SATURATED"),
         *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other", "make_ordered"),
-        *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter", "follow"),
+        *("least", "greatest", "drop_below", "drop_above", "cap_integer", "cap_counter", "follow"),
         *("possible", "require"),
         *("may_be_equal", "may_differ", "make_equal", "make_different"),
     }
 )
-"""Names that generated code gives a meaning: no variable is printed as one of them."""
+"""Names that generated code gives a meaning: no variable is printed as one of them, and none begins as those
+of tables and functions do, whatever choices are called."""
 TABLES = re.compile(
-    r"(of_)*(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger|limit)_"
+    r"(of_)*((at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger|limit)_|__)"
 )
-"""Beginnings of the names of tables and functions; what else begins so is printed with `of_` before it."""
+"""Beginnings of the names of tables and functions, and of Python's own names; what else begins so is printed
+with `of_` before it."""
 
 
 def variable_name(name: str) -> str:

@@ -84,10 +84,10 @@ class Body(Expressions):
             case Assign(Local(name), value):
                 return [f"{name} = {self.integer(value)}"]
             case RestrictLow(use, bound):
-                name = "raise_low" if self.is_counter(use) else "keep_from"
+                name = "raise_low" if self.is_counter(use) else "drop_below"
                 return [f"{name}({self.cell(use)}, {self.integer(bound)})"]
             case RestrictHigh(use, bound):
-                name = "lower_high" if self.is_counter(use) else "keep_to"
+                name = "lower_high" if self.is_counter(use) else "drop_above"
                 return [f"{name}({self.cell(use)}, {self.integer(bound)})"]
             case Settle(use, low, high):
                 return [f"settle({self.cell(use)}, {self.integer(low)}, {self.integer(high)})"]
