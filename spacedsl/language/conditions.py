@@ -12,6 +12,7 @@ from typing import TypeGuard
 
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
+from spacedsl.language.expressions import GREATEST_INTEGER
 from spacedsl.language.formulas import MIRRORED
 from spacedsl.language.headers import CounterHeader, QuantityHeader, Valued
 from spacedsl.language.host import HostExpression, host_expression
@@ -300,6 +301,10 @@ class Conditions:
                 case _:
                     self._not_affine(factor)
                     return None
+        if number > GREATEST_INTEGER:
+            hint = "the greatest integer is 2**63 - 1"
+            self.report.error("SP006", "this product of numbers is too large", term.span, hint)
+            return None
         if len(uses) > 1 or len(hosts) > 1 or (hosts and number != 1):
             hint = 'write numbers and objects\' attributes in one string: `"2 * $x.size" * choice($y)`'
             message = "a product of two choices" if len(uses) > 1 else "a product of two constants"

@@ -14,8 +14,7 @@ from lark.tree import Meta
 
 from spacedsl.diagnostics import Diagnostic, Source, Span
 from spacedsl.language import syntax
-
-GREATEST_INTEGER = 2**63 - 1
+from spacedsl.language.expressions import GREATEST_INTEGER
 
 _CONTINUATION = re.compile(r"\\(?:\r\n?|\n)")
 

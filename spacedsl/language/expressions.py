@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from spacedsl.diagnostics import Span
 
+GREATEST_INTEGER = 2**63 - 1
+"""That may be written, and that numbers which are multiplied by each other may give."""
+
 
 @dataclass(frozen=True, slots=True)
 class Name:

@@ -68,6 +68,8 @@ SYNTAX = [
     Case("require " + "!" * 5000 + "true", "SP004", 1, 108, "nested more than 100 levels deep"),
     Case("require true true", "SP005", 1, 14, "a second condition on the same line"),
     Case("require forall $x in Loops: size($x) < " + "9" * 5000, "SP006", 1, 40, "this number is too large"),
+    Case(f"require forall $x in Loops: {2**62} * 2 * size($x) <= 4", "SP006", 1, 29,
+         "this product of numbers is too large", "the greatest integer is 2**63 - 1"),
 ]  # fmt: skip
 
 NAMES = [
