@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from spacedsl.language import space, syntax
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Meant:
-    """A set with its arguments, or a map on them: variables, and maps on variables."""
+    """A set with its arguments, or a map on them: variables, and maps on variables.
+
+    What says the same is one object: arguments may stand in it many times over, more than could be compared.
+    """
 
     name: str
     args: tuple[str | Meant, ...] = ()
+
+    def __new__(cls, name: str, args: tuple[str | Meant, ...] = ()) -> Meant:
+        return _made.setdefault((name, args), super().__new__(cls))
 
     def maps(self) -> Iterator[str]:
         """The names of what is applied in the arguments."""
@@ -32,6 +39,8 @@ class Meant:
         args = (arg if isinstance(arg, Meant) else f"${arg}" for arg in self.args)
         return f"{self.name}({', '.join(map(str, args))})" if self.args else self.name
 
+
+_made: WeakValueDictionary[tuple[str, tuple[str | Meant, ...]], Meant] = WeakValueDictionary()
 
 Claims = Callable[[str], tuple[tuple[str, ...], tuple[Meant, ...]]]
 """The parameters of a set, and its supersets over them."""
@@ -68,14 +77,16 @@ def substituted(of: Meant, actual: Mapping[str, str | Meant]) -> Meant:
 
 def includes(inner: Meant, outer: Meant, claims: Claims) -> bool:
     """Whether every object of `inner` lies in `outer`, by the supersets that are declared."""
-    stack, seen = [inner], set[Meant]()
+    stack, seen = [inner], set[Meant | str]()
     while stack:
         ref = stack.pop()
         if ref.name == outer.name and (not outer.args or ref.args == outer.args):
             return True
-        if ref in seen:
+        # Of a union it does not matter which instance lies in it.
+        asked = ref if outer.args else ref.name
+        if asked in seen:
             continue
-        seen.add(ref)
+        seen.add(asked)
         params, supersets = claims(ref.name)
         actual = dict(zip(params, ref.args, strict=False))
         stack += [substituted(superset, actual) for superset in supersets]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from spacedsl.diagnostics import Severity
 from spacedsl.language import space
 from spacedsl.language.space import Comparison, Use
-from tests.language.sources import load
+from tests.language.sources import check, load
+from tests.language.timing import limited
 
 DECLARED = """
 choice ordered enum site($x in Items): ROOT < TASK < LANE
@@ -254,3 +256,30 @@ def test_blocks_of_orderings_hold_items_and_blocks() -> None:
     assert by_map(item.binders) == [("host", ("y",))] and item.args == (item.binders[0].name,)
     assert isinstance(size, space.OrderingItem) and size.args is None
     assert loaded.orderings["e"].rule == "smallest_domain" and loaded.orderings["e"].items == ()
+
+
+@pytest.mark.parametrize(
+    ("rest", "wrong"),
+    [
+        ("require forall $y in Things: forall $x in S0($y): kind($x) is A", []),
+        ("choice enum d($y in Things, $x in S40($y)): value A: value B: end "
+         "require forall $y in Things: forall $x in S0($y): d($y, $x) is A", ["SP017"]),
+    ],
+)  # fmt: skip
+def test_what_lies_in_what_is_known_soon_however_often_a_variable_stands_in_the_arguments(
+    rest: str, wrong: list[str]
+) -> None:
+    text = """
+        set Things: iterator = "$kernel.things" end
+        map n($x in Things) in Things = "$x.n"
+        map m($x in Things, $y in Things) in Things = "$x.m"
+        choice enum kind($x in Things): value A: value B: end
+        set S40($x in Things) subsetof Things: iterator = "$x.s" end
+    """
+    for i in range(40):
+        above = f"S{i + 1}(m($x, n($x)))"
+        text += f'set S{i}($x in Things) subsetof {above}, T{i}(m($x, n($x))): iterator = "$x.s" end\n'
+        text += f'set T{i}($x in Things) subsetof {above}: iterator = "$x.t" end\n'
+    with limited(5.0):
+        _, found = check(text + rest)
+    assert [d.code for d in found if d.severity is Severity.ERROR] == wrong
