@@ -50,14 +50,20 @@ from spacedsl.language.space import (
 )
 
 MOST_CLAUSES = 32
+MOST_PARTS = 64
+"""Of a clause: code asks about one inside of the other, and Python takes 100 levels of that."""
 
 
 def conjunction(space: Space, formula: Formula, span: Span) -> tuple[tuple[Disjunct, ...], ...]:
-    """Conjunctive normal form; raises `DiagnosticError` (SP301) past `MOST_CLAUSES`."""
+    """Conjunctive normal form; raises `DiagnosticError` (SP301) past `MOST_CLAUSES` or `MOST_PARTS`."""
     clauses = _normal_form(space, formula, positive=True)
     if clauses is None or len(clauses) > MOST_CLAUSES:
         message = f"this formula expands to more than {MOST_CLAUSES} clauses"
         hint = "split it into several requirements, or name a part of it as a choice"
+        raise DiagnosticError([Diagnostic("SP301", message, span, hint)])
+    if any(len(clause) > MOST_PARTS for clause in clauses):
+        message = f"this formula has more than {MOST_PARTS} conditions of which one must hold"
+        hint = "name some of them as a choice"
         raise DiagnosticError([Diagnostic("SP301", message, span, hint)])
     return clauses
 

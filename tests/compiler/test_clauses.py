@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.compiler.formulas import MOST_CLAUSES, complement, conjunction
+from spacedsl.compiler import compile_space, refusals
+from spacedsl.compiler.c import print_c
+from spacedsl.compiler.clauses import MOST_VARIABLES
+from spacedsl.compiler.formulas import MOST_CLAUSES, MOST_PARTS, complement, conjunction
 from spacedsl.compiler.ir import AtMost, EnumEquality, InMask, Linear
 from spacedsl.diagnostics import DiagnosticError, Source, Span
 from spacedsl.language.space import And, Comparison, Constant, Formula, Is, Not, Or, Requirement, Space, Use
 from tests.engine.examples import load_text
+from tests.engine.small import SETS
 
 SPAN = Span(Source("test", " "), 0, 1)
 TEXT = """
@@ -121,3 +125,36 @@ def test_requirements_know_where_they_come_from() -> None:
     assert isinstance(requirement, Requirement)
     assert requirement.span.line == len(TEXT.splitlines()) + 1
     assert Comparison.LT.value == "<"
+
+
+def alternatives(count: int) -> str:
+    return " || ".join(f"a{i}() is A" for i in range(count))
+
+
+def declared(count: int) -> str:
+    return SETS + "".join(f"choice enum a{i}(): value A: value B: end\n" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "require {}",
+        "require !({}) => false",
+        "choice counter c(): forall $x in Things: sum 1 when: {}\nend require c() <= 1",
+        'trigger forall $x in Things: "$kernel.add_spare($x)" when {}',
+    ],
+)
+def test_a_clause_of_too_many_conditions_is_refused_where_it_stands(use: str) -> None:
+    space = load_text(declared(400) + use.format(alternatives(400)))
+    (refused,) = refusals(space)
+    assert refused.code == "SP301" and "more than 64 conditions" in refused.message
+    assert refused.span.line == 404
+
+
+def test_a_clause_of_as_many_conditions_as_may_be_runs_in_the_deepest_loops() -> None:
+    text = declared(MOST_PARTS)
+    variables = "".join(f"forall $x{i} in Things: " for i in range(MOST_VARIABLES))
+    text += f"choice counter c(): {variables} sum 1 when: {alternatives(MOST_PARTS)}\nend\nrequire c() >= 0\n"
+    text += f"require {alternatives(MOST_PARTS)}\n"
+    compiled = compile_space(load_text(text))
+    assert compiled.code and print_c(compiled.module, compiled.complete)
