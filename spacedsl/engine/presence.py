@@ -7,7 +7,7 @@ once all that it names is, impossible once one thing is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,18 @@ def presence_tables(space: Space, layout: Layout) -> dict[str, object]:
     return found
 
 
+def reason_cells(layout: Layout, expansion: Expansion) -> Iterator[tuple[int, tuple[tuple[int, ...], ...]]]:
+    """The word of each membership that is not there from the start, and for each reason of it its words."""
+    for fact, cell in layout.presence.items():
+        reasons = []
+        for reason in expansion.reasons[fact]:
+            words = [layout.presence.get(needed, CERTAIN) for needed in reason.facts]
+            if reason.firing is not None:
+                words.append(layout.firings[reason.firing.trigger, reason.firing.key])
+            reasons.append(tuple(dict.fromkeys(words)))
+        yield cell, tuple(reasons)
+
+
 @dataclass(slots=True, eq=False)
 class PresenceWakes:
     module: Module
@@ -57,18 +69,7 @@ class PresenceWakes:
     def __post_init__(self) -> None:
         self._facts = {cell: fact for fact, cell in self.layout.presence.items()}
         update = self.namespace["update_presence"]
-        for fact, cell in self.layout.presence.items():
-            reasons = tuple(
-                tuple(
-                    dict.fromkeys(
-                        [
-                            *(self.layout.presence.get(f, CERTAIN) for f in reason.facts),
-                            *(() if reason.firing is None else [self._firing_cell(reason.firing)]),
-                        ]
-                    )
-                )
-                for reason in self.expansion.reasons[fact]
-            )
+        for cell, reasons in reason_cells(self.layout, self.expansion):
             call: Call = (update, (cell, reasons))
             for reads in dict.fromkeys(c for reason in reasons for c in reason):
                 self._updates.setdefault(reads, []).append(call)
@@ -99,9 +100,6 @@ class PresenceWakes:
         ):
             return False
         return all(self.statics.holds(test, {entry.variable: fact[2]}) for test in entry.tests)
-
-    def _firing_cell(self, firing: Any) -> int:
-        return self.layout.firings[firing.trigger, firing.key]
 
 
 def presence_update(namespace: Mapping[str, Any]) -> Callable[..., None]:

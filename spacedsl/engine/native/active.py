@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from spacedsl.compiler.c.wakes import WORD_BITS, Site, Source
 from spacedsl.compiler.ir import StaticTest
+from spacedsl.compiler.loops import variables_of
 from spacedsl.engine.arrays import Ids, distinct
-from spacedsl.engine.native.bindings import TABULAR, Relations, Truths, variables_of
+from spacedsl.engine.native.bindings import TABULAR, Relations, Truths
 
 
 def active_sites(source: Source, bound: Ids, relations: Relations) -> NDArray[np.uint64]:
@@ -67,7 +68,7 @@ class _Tests:
             key: object = (test, site.variables)
             if not isinstance(test, TABULAR):
                 key = (site.wake.tests[: number + 1], site.variables)
-            read = variables_of(test)
+            read = tuple(variables_of(test))
             if len(read) == 1:
                 place = site.variables.index(read[0])
                 if key not in self._known:

@@ -18,12 +18,11 @@ from spacedsl.compiler.ir import (
     Distinct,
     HostTest,
     Loop,
-    Lower,
     Member,
-    StaticCompare,
     StaticTest,
 )
-from spacedsl.compiler.python import host_table, static_table
+from spacedsl.compiler.loops import variables_of
+from spacedsl.compiler.python import host_table
 from spacedsl.engine.arrays import MOST_CODES, MOST_DENSE, Ids, distinct
 from spacedsl.engine.static import Statics
 from spacedsl.language.space import SetRef
@@ -202,26 +201,10 @@ class Relations:
                 return np.not_equal(bindings[left], bindings[right])
             case Ascending(left, right):
                 return np.less(bindings[left], bindings[right])
-        variables = variables_of(test)
+        variables = test.call.args if isinstance(test, HostTest) else tuple(sorted(variables_of(test)))
         keys, places = distinct([bindings[v] for v in variables], len(next(iter(bindings.values()), (0,))))
         if isinstance(test, HostTest):
             values = self.statics.values(host_table(test.call, is_integer=False), keys)
             return np.array([bool(value) is not test.negated for value in values], np.bool_)[places]
         truths = [self.statics.holds(test, dict(zip(variables, key, strict=True))) for key in keys]
         return np.array(truths, np.bool_)[places]
-
-
-def variables_of(test: StaticTest) -> tuple[str, ...]:
-    """What a test reads."""
-    match test:
-        case Member(variable, ref):
-            return tuple(dict.fromkeys((variable, *ref.args)))
-        case Distinct(left, right) | Ascending(left, right):
-            return (left, right)
-        case HostTest(call, _):
-            return tuple(dict.fromkeys(call.args))
-        case StaticCompare():
-            return static_table(test)[1]
-        case Lower(left, right, ref):
-            return tuple(dict.fromkeys((left, right, *ref.args)))
-    raise TypeError(f"no static test: {test!r}")

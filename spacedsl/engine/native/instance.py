@@ -21,7 +21,7 @@ from spacedsl.compiler.c.kept import library_of
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check, Limit
 from spacedsl.engine.arrays import Entries, entries_of
-from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout, decided_cells
+from spacedsl.engine.layout import INTEGER_WORDS, Layout, decided_cells
 from spacedsl.engine.native.active import active_sites
 from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.bit_rows import BitRows, values_of
@@ -31,6 +31,7 @@ from spacedsl.engine.native.quantities import ground
 from spacedsl.engine.native.tables import WORD_BITS, Family, Pool, TableBuilder, words
 from spacedsl.engine.native.tallies import tallied
 from spacedsl.engine.objects import Key, Objects
+from spacedsl.engine.presence import reason_cells
 from spacedsl.engine.quantities.sites import askings
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion
@@ -240,23 +241,8 @@ class _Filler:
         """The memberships, then for each cell those that it is a reason for; see `update_presence`."""
         items: list[int] = [0]
         readers: dict[int, list[int]] = {}
-        for fact, cell in self.layout.presence.items():
+        for cell, reasons in reason_cells(self.layout, self.expansion):
             at = len(items)
-            reasons = [
-                tuple(
-                    dict.fromkeys(
-                        [
-                            *(self.layout.presence.get(f, CERTAIN) for f in reason.facts),
-                            *(
-                                ()
-                                if reason.firing is None
-                                else [self.layout.firings[reason.firing.trigger, reason.firing.key]]
-                            ),
-                        ]
-                    )
-                )
-                for reason in self.expansion.reasons[fact]
-            ]
             items += [cell, len(reasons), *(word for reason in reasons for word in (len(reason), *reason))]
             for reads in dict.fromkeys(c for reason in reasons for c in reason):
                 readers.setdefault(reads, []).append(at)
