@@ -27,6 +27,7 @@ from spacedsl.cli.options import (
     parse_duration,
     parse_sizes,
 )
+from spacedsl.language.applications import written
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -204,7 +205,7 @@ def _givens(givens: Sequence[Given]) -> Iterator[str]:
 def _bindings(clash: Clash) -> Iterator[str]:
     bindings = [b for b in clash.bindings if b]
     for binding in bindings[:MOST_BINDINGS]:
-        yield ", ".join(f"${name} = {item}" for name, item in binding.items())
+        yield ", ".join(f"{written(name)} = {item}" for name, item in binding.items())
     if len(bindings) > MOST_BINDINGS:
         yield f"and {len(bindings) - MOST_BINDINGS} more"
 
@@ -223,7 +224,7 @@ def _step(step: Step, number: int) -> tuple[str, list[str]]:
     if not step.spans:
         return f"{origin}what is present", changes
     first, *others = step.spans
-    binding = [", ".join(f"${name} = {item}" for name, item in step.binding)] if step.binding else []
+    binding = [", ".join(f"{written(name)} = {item}" for name, item in step.binding)] if step.binding else []
     return origin + _line(first), [*map(_line, others), *binding, *changes]
 
 

@@ -15,6 +15,7 @@ from spacedsl.compiler.formulas import conjunction, host_call, host_term, negate
 from spacedsl.compiler.ir import Disjunct, HostTest, InMask, Literal, Lower, StaticCompare, StaticTest, Term
 from spacedsl.compiler.renaming import Renaming, rename, rename_set
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.language.applications import renamed
 from spacedsl.language.space import (
     Affine,
     And,
@@ -149,12 +150,12 @@ def quotient_parts(
     names = (*(p.name for p in quotient.params), item.name)
     variables, tests, guards = _bind(space, (*quotient.params, item))
     applied, _, _ = _bind(space, quotient.maps)
-    lower = _fresh("lower", {*names, *(v.name for v in applied)})
+    lower = _fresh("lower", {*names})
     base_set = variables[-1].set
     members = tuple(Is(guard, TRUE, quotient.span) for guard in guards)
     qualifies = And((*members, quotient.condition))
     condition = conjunction(space, qualifies, quotient.span)
-    renaming = {item.name: lower, **{v.name: _fresh(f"{v.name}_{lower}", {*names}) for v in applied}}
+    renaming = {item.name: lower, **{v.name: renamed(v.name, {item.name: lower}) for v in applied}}
     equivalent = InMask(Use(quotient.equivalence, (lower, item.name)), quotient.equivalence_mask)
     blockers = _hidden(
         quotient,

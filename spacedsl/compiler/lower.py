@@ -55,6 +55,7 @@ from spacedsl.compiler.relations import Relation, canonical, merge, projections
 from spacedsl.compiler.unit import possible_and_certain, unit_propagation, where
 from spacedsl.compiler.uses import literal_names, literal_uses, statement_limits
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.language.applications import application, identifier
 from spacedsl.language.space import (
     Choice,
     Counter,
@@ -303,7 +304,7 @@ class _Lowering:
                 continue
             covered |= {exchange[variable.name] for exchange in exchanges}
             first, loops = plan(self.space, variables, tests, (variable.name,))
-            entry_name = self._unique(f"{name}_with_{variable.name}") if loops else name
+            entry_name = self._unique(f"{name}_with_{identifier(variable.name)}") if loops else name
             entries.append(Entry(variable.name, variable.home, certain, first, loops, entry_name))
         return tuple(entries)
 
@@ -353,7 +354,7 @@ def disjunct_uses(disjunct: Disjunct) -> tuple[Use, ...]:
 
 
 def _listing(uses: Sequence[Use]) -> str:
-    return ", ".join(f"{u.choice}({', '.join('$' + a for a in u.args)})" for u in uses)
+    return ", ".join(application(u.choice, u.args) for u in uses)
 
 
 def _arrangements(variables: Sequence[Variable]) -> int:

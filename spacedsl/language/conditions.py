@@ -186,8 +186,8 @@ class Conditions:
             return None
         if found[0] == found[1]:
             return space.Constant(op is space.Comparison.EQ)
-        expression = host_expression(f"${found[0]} {op.value} ${found[1]}", test.span)
-        return space.Host(expression, test.span)
+        expression = host_expression(f"$left {op.value} $right", test.span)
+        return space.Host(expression.about({"left": found[0], "right": found[1]}), test.span)
 
     def _is_enum(self, side: syntax.Expression) -> bool:
         return isinstance(side, syntax.Use) and isinstance(

@@ -36,7 +36,7 @@ class Binder:
     """
 
     name: str
-    """Of a map application: a name that no other variable in scope has."""
+    """Of a map application: the application as it is written, see `applications.py`."""
     set: SetRef
     span: Span = field(compare=False)
     """Of the variable, or of the map application as it is written."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import host_runtime
+from spacedsl.language.applications import renamed, written
 from spacedsl.language.host_parser import character
 from spacedsl.language.host_runtime import RefusedError, Runtime, StepLimitError
 from spacedsl.language.host_syntax import translate
@@ -91,6 +92,14 @@ class HostExpression:
         """Those that stand for objects of sets; `$kernel` and `$device` are always in scope."""
         return tuple(name for name in self.variables if name not in AMBIENT)
 
+    def about(self, names: Mapping[str, str]) -> HostExpression:
+        """The same about other variables, map applications among them."""
+        parameters = tuple(names.get(name, name) for name in self._parameters)
+        variables = tuple(sorted(set(parameters)))
+        return replace(
+            self, text=renamed(self.text, names), variables=variables, uses=(), _parameters=parameters
+        )
+
     def evaluate(self, environment: Mapping[str, object]) -> object:
         """The value, with the variables' objects in `environment` (names without `$`).
 
@@ -126,7 +135,7 @@ class HostExpression:
         message = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
         message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}..."
         objects = {name: environment[name] for name in self.free_variables}
-        bound = [f"${name} = {getattr(item, 'name', item)}" for name, item in objects.items()]
+        bound = [f"{written(name)} = {getattr(item, 'name', item)}" for name, item in objects.items()]
         hint = f"for {', '.join(bound)}" if bound else None
         return Diagnostic(code, message, self._place(error.__traceback__), hint)
 

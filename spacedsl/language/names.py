@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import space, syntax
+from spacedsl.language.applications import application, identifier
 from spacedsl.language.headers import Declared, Misdeclared, SetHeader, Valued
 from spacedsl.language.host import AMBIENT, HostExpression, HostKind, host_expression
 from spacedsl.language.host_runtime import BUILTINS
@@ -22,7 +23,7 @@ RESERVED_VARIABLES = (*AMBIENT, "fun")
 
 Scope = dict[str, space.Binder]
 """The variables in scope, in the order in which they were bound. Map applications that are written as
-arguments are added to it: they are variables with a name that nobody can have written."""
+arguments are added to it: they are variables with a name that no variable in a file can have."""
 
 
 @dataclass(slots=True)
@@ -203,7 +204,7 @@ class Names:
             need(arg)
         params = tuple(binder for binder in needed.values() if not binder.by_map)
         image = space.Image(tuple(binder for binder in needed.values() if binder.by_map), ref, span)
-        name = "__".join((ref.name, *ref.args))
+        name = "__".join((ref.name, *map(identifier, ref.args)))
         made = space.SetDef(name, params, (), (), image, None, None, "", span)
         while name in self.sets or self.images.get(name, made) != made:
             name += "_"
@@ -261,9 +262,7 @@ class Names:
         if args is None:
             return None
         ref = space.SetRef(use.name.text, args)
-        name = "__".join((use.name.text, *args))
-        while name in scope and scope[name].set != ref:
-            name += "_"
+        name = application(use.name.text, args)
         scope.setdefault(name, space.Binder(name, ref, use.span, by_map=True))
         return name
 

@@ -9,7 +9,7 @@ import pytest
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import enumerate_solutions
 from tests.engine.agreement import Agreement
-from tests.engine.small import Machine, Things, World, things, world
+from tests.engine.small import KIND, Machine, Things, World, things, world
 
 ORDERED = """
 choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end
@@ -113,3 +113,16 @@ def test_a_choice_of_two_things_is_not_applied_to_one_twice() -> None:
 def test_a_string_that_names_no_value_is_refused_where_it_stands() -> None:
     text = ORDERED + "require forall $x in Things: site($x) <= \"'DEEP'\""
     assert refusal(text, chain(1)) == ("SP414", "this is DEEP, not one of ROOT, TASK, LANE, INLINE")
+
+
+@pytest.mark.parametrize("name", ["first", "kernel", "device"])
+def test_a_map_without_parameters_may_be_called_as_what_is_always_in_scope(name: str) -> None:
+    text = f"""
+        map {name}() in Things = "$kernel.things[0]"
+        map host($x in Things) in Things = "$x.near[0]"
+        require forall $x in Things: host($x) != {name}() || kind($x) is A
+    """
+    a, b, c = things(3)
+    a.near, b.near, c.near = (a,), (a,), (b,)
+    here = world(KIND + text, Things((a, b, c)))
+    assert [here.root().possible("kind", x) for x in (a, b, c)] == [("A",), ("A",), ("A", "B", "C")]

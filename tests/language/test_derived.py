@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from spacedsl.diagnostics import Severity
 from spacedsl.language import space
+from spacedsl.language.applications import application, identifier
 from spacedsl.language.space import Comparison, Use
-from tests.language.sources import check, load
+from tests.language.sources import check, errors, load
 from tests.language.timing import limited
 
 DECLARED = """
@@ -62,7 +65,7 @@ def test_one_application_is_one_variable_and_conditions_have_their_own() -> None
     assert by_map(second.foralls) == [("loop", ("x",))]
 
 
-def test_a_variable_may_have_the_name_that_an_application_would_get() -> None:
+def test_an_application_is_no_variable_of_any_name() -> None:
     text = "require forall $x in Items: forall $host__x in Items: kind(host($x)) is A || kind($host__x) is A"
     (requirement,) = load(DECLARED + text).requirements[-1:]
     names = [b.name for b in requirement.foralls]
@@ -70,7 +73,55 @@ def test_a_variable_may_have_the_name_that_an_application_would_get() -> None:
     assert isinstance(requirement.formula, space.Or)
     left, right = requirement.formula.operands
     assert isinstance(left, space.Is) and isinstance(right, space.Is)
-    assert left.use.args == (names[2],) and right.use.args == ("host__x",)
+    assert left.use.args == ("host($x)",) and right.use.args == ("host__x",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "wrong"),
+    [
+        ("kind(first()) is A || kind($first) is B", ["SP015"]),
+        ("kind(host($x)) is A || kind($host__x) is B", ["SP015"]),
+        ('kind(first()) is A || "$first.ok"', ["SP015"]),
+    ],
+)
+def test_a_variable_that_nothing_binds_is_unknown_whatever_maps_are_called(
+    condition: str, wrong: list[str]
+) -> None:
+    text = f'map first() in Items = "$kernel.first" require forall $x in Items: {condition}'
+    assert [d.code for d in errors(DECLARED + text)] == wrong
+
+
+@pytest.mark.parametrize("name", ["first", "kernel", "device", "fun"])
+def test_a_map_without_parameters_and_a_variable_may_have_one_name(name: str) -> None:
+    variable = name if name == "first" else "y"
+    text = f"""
+        map {name}() in Items = "$kernel.first"
+        require forall $x in Inner(loop({name}())): forall ${variable} in Items:
+          kind($x) is A || kind(${variable}) is A || host(${variable}) == {name}() || "$kernel.ok"
+    """
+    requirement = load(DECLARED + text).requirements[-1]
+    assert [b.name for b in requirement.foralls][-2:] == [variable, f"host(${variable})"]
+    assert isinstance(requirement.formula, space.Or)
+    compared = requirement.formula.operands[2]
+    assert isinstance(compared, space.Host)
+    assert compared.expression.text == f"host(${variable}) == {name}()"
+    assert compared.expression.variables == tuple(sorted((f"host(${variable})", f"{name}()")))
+
+
+def test_maps_on_variables_with_long_names_are_compared() -> None:
+    name = "x" * 3000
+    text = f"require forall ${name} in Items: host(${name}) != loop(${name}) || kind(${name}) is A"
+    assert load(DECLARED + text).requirements
+
+
+def test_different_variables_and_applications_are_different_identifiers() -> None:
+    tokens = ["a", "b", "a_", "_a", "a_b", "a__b", "a_and", "and_b", "a_end", "a_u", "uu", "a_ub"]
+    inner = [*tokens, "a()", "b()", *(application("a", [t]) for t in tokens), application("a", ["a", "b"])]
+    names = {*inner, *(application(m, [arg]) for m in ("a", "a_b") for arg in inner)}
+    names |= {application("b", pair) for pair in product(inner, repeat=2)}
+    found = {identifier(name) for name in names}
+    assert len(found) == len(names) and all(name.isidentifier() for name in found)
+    assert identifier("buffer($access)") == "map_buffer__access"
 
 
 def test_counters_and_triggers_apply_maps_too() -> None:

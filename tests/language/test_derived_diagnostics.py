@@ -240,8 +240,8 @@ def test_a_map_may_be_applied_in_a_header_in_front_of_its_declaration() -> None:
     """
     space, found = check(DECLARED + text)
     assert space is not None, [d.message for d in found]
-    assert [p.set.name for p in space.choices["c"].params] == ["Items", "Inner__inmost__x", "Deep"]
-    assert [m.name for m in space.quotients["Kept"].maps] == ["host__y"]
+    assert [p.set.name for p in space.choices["c"].params] == ["Items", "Inner__map_inmost__x", "Deep"]
+    assert [m.name for m in space.quotients["Kept"].maps] == ["host($y)"]
 
 
 def test_a_divisor_of_a_branch_that_may_be_impossible_is_remarked_on() -> None:

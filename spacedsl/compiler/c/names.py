@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spacedsl.compiler.ir import SATURATED
+from spacedsl.language.applications import identifier, is_application
 
 WIDEST_BITS = 126
 """Of the exact integers of the runtime; what is beyond stands for itself and everything beyond."""
 
 
 def variable_name(name: str) -> str:
-    # Nothing else begins with x_.
-    return f"x_{name}"
+    # Nothing else begins with x_, or with map_ as map applications do.
+    return identifier(name) if is_application(name) else f"x_{name}"
 
 
 def function_name(name: str) -> str:

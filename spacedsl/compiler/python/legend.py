@@ -6,7 +6,6 @@ module, with the definition of each quantity, and one sentence for each function
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from spacedsl.compiler.python.names import indexed
 from spacedsl.compiler.python.quoting import quoted
 from spacedsl.compiler.python.tables import StaticLiteral, Tables
 from spacedsl.diagnostics import Span
+from spacedsl.language.applications import application, renamed, written
 from spacedsl.language.reading import formula_uses, term_uses
 from spacedsl.language.space import EnumChoice, IntegerChoice, Quantity, SetRef, Space, Use
 
@@ -46,7 +46,7 @@ def wake_words(wake: Wake, space: Space) -> str:
 
 
 def entry_words(entry: Entry) -> str:
-    what = f"${entry.variable} in {_set(entry.set)}"
+    what = f"{written(entry.variable)} in {_set(entry.set)}"
     return (
         f"When {what} has become certain."
         if entry.certain
@@ -171,15 +171,15 @@ def _term(value: int | HostCall) -> str:
 def _host(call: HostCall) -> str:
     """The expression about the arguments of the call."""
     renaming = dict(zip(call.expression.free_variables, call.args, strict=True))
-    return re.sub(r"\$(\w+)", lambda match: f"${renaming.get(match[1], match[1])}", call.text)
+    return renamed(call.text, renaming)
 
 
 def _use(use: Use) -> str:
-    return f"{use.choice}({', '.join(f'${a}' for a in use.args)})"
+    return application(use.choice, use.args)
 
 
 def _set(ref: SetRef) -> str:
-    return f"{ref.name}({', '.join(f'${a}' for a in ref.args)})" if ref.args else ref.name
+    return application(ref.name, ref.args) if ref.args else ref.name
 
 
 def _place(span: Span) -> str:

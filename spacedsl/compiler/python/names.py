@@ -10,6 +10,7 @@ import keyword
 import re
 from collections.abc import Iterable
 
+from spacedsl.language.applications import identifier, is_application
 from spacedsl.language.space import Use
 
 RUNTIME = frozenset(
@@ -25,14 +26,16 @@ RUNTIME = frozenset(
 """Names that generated code gives a meaning: no variable is printed as one of them, and none begins as those
 of tables and functions do, whatever choices are called."""
 TABLES = re.compile(
-    r"(of_)*((at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger|limit)_|__)"
+    r"(of_)*((map|at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger|limit)_|__)"
 )
-"""Beginnings of the names of tables and functions, and of Python's own names; what else begins so is printed
-with `of_` before it."""
+"""Beginnings of the names of tables, functions, map applications, and Python's own; what else begins so is
+printed with `of_` before it."""
 
 
 def variable_name(name: str) -> str:
     """The name, changed where it means something else in generated code; different ones stay different."""
+    if is_application(name):
+        return identifier(name)
     if TABLES.match(name):
         return f"of_{name}"
     plain = name.rstrip("_")

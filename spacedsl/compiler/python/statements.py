@@ -38,6 +38,7 @@ from spacedsl.compiler.python.bindings import print_loops
 from spacedsl.compiler.python.expressions import Expressions
 from spacedsl.compiler.python.names import RUNTIME, bracketed, cell_of, indent, indexed, variable_name
 from spacedsl.compiler.uses import hoisted
+from spacedsl.language.applications import identifier
 from spacedsl.language.space import Use
 
 
@@ -66,7 +67,7 @@ class Body(Expressions):
         return set(use.args) <= self.bound
 
     def name_cell(self, use: Use) -> str:
-        name = variable_name("_".join((use.choice, *use.args)))
+        name = variable_name("_".join((use.choice, *map(identifier, use.args))))
         taken = {variable_name(b) for b in self.bound} | set(self.cells.values()) | RUNTIME
         while name in taken:
             name += "_"
