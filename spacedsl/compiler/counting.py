@@ -131,8 +131,8 @@ def _ends(value: object) -> tuple[Integer, Integer]:
 
 
 def _without(product: bool, total: Integer, part: Integer) -> Integer:
-    """What the others make. At least 1: a part that has grown since the total was made may exceed it."""
-    return Arithmetic("max", Arithmetic("//", total, part), 1) if product else Arithmetic("-", total, part)
+    """What the others make."""
+    return Arithmetic("without" if product else "-", total, part)
 
 
 def _saturated(value: Integer) -> Integer:

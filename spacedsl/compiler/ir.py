@@ -39,6 +39,7 @@ from spacedsl.language.space import SetRef, Use
 __all__ = [
     "FOLLOWED_BITS",
     "SATURATED",
+    "WIDEST",
     "AllOf",
     "AnyOf",
     "Arithmetic",
@@ -93,6 +94,8 @@ __all__ = [
 
 SATURATED = 2**64 - 1
 """The greatest value of a counter, which stands for itself and everything above."""
+WIDEST = 2**127 - 1
+"""A product that is greater is only known to be: so is what is left of it without a factor."""
 FOLLOWED_BITS = 12
 """Significant bits of an end of a counter's interval that follows from another counter.
 
@@ -161,7 +164,9 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """op is one of + - * // (rounding down), ceil (division rounding up), min, max. Exact: no overflow."""
+    """op is one of + - * // (rounding down), ceil (division rounding up), min, max, without (what the other
+    factors of a product make, see `engine/domains.py`). Exact: no overflow.
+    """
 
     op: str
     left: Integer

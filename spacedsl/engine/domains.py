@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.compiler.ir import FOLLOWED_BITS
+from spacedsl.compiler.ir import FOLLOWED_BITS, WIDEST
 
 Inverses = Sequence[int] | Mapping[int, int]
 """The mask of the other orientation, by mask."""
@@ -21,6 +21,14 @@ def rounded_down(bound: int) -> int:
     """The greatest number of `FOLLOWED_BITS` significant bits that is not above."""
     shift = max(bound.bit_length() - FOLLOWED_BITS, 0)
     return bound >> shift << shift
+
+
+def without(product: int, factor: int) -> int:
+    """What is left of a product without a factor; of one beyond `WIDEST`, `WIDEST` may be.
+
+    At least 1: a factor that has grown since the product was made may exceed it.
+    """
+    return WIDEST if product > WIDEST else max(product // factor, 1)
 
 
 def rounded_up(bound: int) -> int:

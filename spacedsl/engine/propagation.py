@@ -20,7 +20,7 @@ from spacedsl.compiler import CompiledSpace
 from spacedsl.compiler.ir import InMask, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.differences import Difference, contradictory_circle
-from spacedsl.engine.domains import Contradiction, Domains
+from spacedsl.engine.domains import Contradiction, Domains, without
 from spacedsl.engine.integers import Equality
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids, decided_cells
 from spacedsl.engine.objects import Objects
@@ -368,6 +368,7 @@ class Propagation:
             "later": self._later,
             "Contradiction": Contradiction,
             "too_small": self._too_small,
+            "without": without,
             **{method.__name__: method for method in methods},
         }
 

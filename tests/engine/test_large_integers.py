@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacedsl.engine.enumerate import enumerate_solutions
+from spacedsl.engine.instance import Engine
 from tests.engine.agreement import Agreement
-from tests.engine.small import Machine, Things, World, things, world
+from tests.engine.native import needs_compiler
+from tests.engine.small import Machine, Thing, Things, World, things, world
 
 GREATEST = 2**63 - 1
 COUNT = 2**64 - 1
@@ -160,3 +162,25 @@ require forall $x in Things: forall $y in Things: forall $z in Near($x):
     found.check_exhaustively()
     for seed in range(5):
         found.check_descent(random.Random(seed))
+
+
+@needs_compiler
+@pytest.mark.parametrize("highs", [(2**64, 3 * 2**62), (2**62, 3 * 2**62), (2**64, 2**62, 2), (2**64, 2**64)])
+def test_both_engines_know_the_same_of_what_is_left_of_a_large_product(highs: tuple[int, ...]) -> None:
+    text = f"""
+choice integer size($x in Things): "$x.sizes" end
+choice counter a($x in Things): forall $y in Near($x): mul size($y) when: end
+choice counter b(): forall $x in Some: mul a($x) when: end
+require b() >= {GREATEST} + {GREATEST}
+"""
+    owners = things(len(highs))
+    factors: list[Thing] = []
+    for owner, high in zip(owners, highs, strict=True):
+        first = 1 << max(0, min(high.bit_length() - 3, 60))
+        pair = [Thing(len(owners) + len(factors) + i, f"f{len(factors) + i}") for i in range(2)]
+        pair[0].sizes, pair[1].sizes = (1, first), (1, high // first)
+        owner.near = tuple(pair)
+        factors += pair
+    kernel = Things((*owners, *factors), owners)
+    roots = [world(text, kernel, engine).root().vector for engine in Engine]
+    assert roots[0] == roots[1]

@@ -48,6 +48,7 @@ OPERATIONS = {
     "ceil": "divide_up",
     "min": "least_of",
     "max": "greatest_of",
+    "without": "without",
 }
 
 

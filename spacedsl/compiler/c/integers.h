@@ -40,6 +40,9 @@ static inline Wide divide_up(Wide a, Wide b) { return -divide(-a, b); }
 static inline Wide least_of(Wide a, Wide b) { return a < b ? a : b; }
 static inline Wide greatest_of(Wide a, Wide b) { return a > b ? a : b; }
 
+/* What is left of a product without a factor. At least 1: a factor that has grown since may exceed the product. */
+static inline Wide without(Wide total, Wide part) { return greatest_of(divide(total, part), 1); }
+
 static inline bool check(State *s, int32_t number, Wide value, Wide least)
 {
     if (value >= least)

@@ -40,6 +40,9 @@ from spacedsl.compiler.python.names import cell_of, indexed, is_atom
 from spacedsl.compiler.python.tables import Tables
 from spacedsl.language.space import Counter, Space, Use
 
+_FUNCTIONS = ("min", "max", "without")
+"""Operations of integers that are printed as calls."""
+
 
 @dataclass(slots=True)
 class Expressions:
@@ -142,7 +145,7 @@ class Expressions:
                 if self.is_counter(use):
                     return f"v[{cell} + 1]" if greatest else f"v[{cell}]"
                 return f"greatest({cell})" if greatest else f"least({cell})"
-            case Arithmetic("min" | "max" as op, left, right):
+            case Arithmetic(op, left, right) if op in _FUNCTIONS:
                 return f"{op}({self.integer(left)}, {self.integer(right)})"
             case Arithmetic("ceil", left, right):
                 return f"-(-{self._factor(left)} // {self._factor(right)})"
@@ -151,7 +154,7 @@ class Expressions:
 
     def _factor(self, value: Integer) -> str:
         text = self.integer(value)
-        return f"({text})" if isinstance(value, Arithmetic) and value.op not in ("min", "max") else text
+        return f"({text})" if isinstance(value, Arithmetic) and value.op not in _FUNCTIONS else text
 
     def cell(self, use: Use) -> str:
         return self.cells.get(use) or cell_of(use)

@@ -19,7 +19,7 @@ RUNTIME = frozenset(
         *("Contradiction", "SATURATED"),
         *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other", "make_ordered"),
         *("least", "greatest", "drop_below", "drop_above", "cap_integer", "cap_counter", "follow"),
-        *("possible", "require"),
+        *("possible", "require", "without"),
         *("may_be_equal", "may_differ", "make_equal", "make_different"),
     }
 )
