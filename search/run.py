@@ -12,7 +12,7 @@ import json
 import math
 import mmap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,9 +120,11 @@ class Search:
         costs: CostModel | None = None,
         estimate_ns: Callable[[Candidate], float] | None = None,
         store: Store | None = None,
+        failed: Collection[str] = (),
         listener: Listener = lambda event: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`failed`: digests of programs that another machine found wrong, none of which is a finalist."""
         self._instance = instance
         self._bound = bound
         self._evaluator = evaluator
@@ -130,6 +132,7 @@ class Search:
         self._options = options
         self._decisions = tuple(decisions)
         self._store = store
+        self._failed = frozenset(failed)
         self._emit = listener
         self._clock = clock
         descent = Descent(instance, ordering, bound, options.repairs, rollouts, options.bounded_every)
@@ -181,7 +184,7 @@ class Search:
             seed=self._options.seed,
             root_bound_ns=tree.root.bound_ns * tree.scale,
             progress=progress,
-            finalists=ranked([self._finalist(state, root, contender) for contender in state.contenders]),
+            finalists=ranked([self._finalist(state, root, each) for each in state.rivals(self._failed)]),
             trials=tuple(state.trials),
             defects=tuple(state.defects),
         )
@@ -377,15 +380,15 @@ class Search:
         that were slower.
         """
         compared: set[str] = set()
-        while state.contenders:
-            if not compared.isdisjoint(contender.digest for contender in state.contenders):
+        while rivals := state.rivals(self._failed):
+            if not compared.isdisjoint(contender.digest for contender in rivals):
                 return
             # What was predicted takes no calls.
-            times_ns = [c.timing.time_ns if c.timing.samples else 0.0 for c in state.contenders]
+            times_ns = [c.timing.time_ns if c.timing.samples else 0.0 for c in rivals]
             count, processes = affordable(times_ns, state.seconds, COMPARED_IN)
             if not count:
                 return
-            contenders, passed_over = state.contenders[:count], state.contenders[count:]
+            contenders, passed_over = rivals[:count], rivals[count:]
             self._emit(Comparing(count))
             try:
                 self._judge(state, root, contenders, processes, passed_over)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice
@@ -177,6 +177,12 @@ class State:
     def fastest(self) -> Iterator[Contender]:
         """The implementations of this climb, fastest first, with distinct code."""
         return (c for c in self._all() if c.iteration >= self.climb.first)
+
+    def rivals(self, failed: Collection[str]) -> list[Contender]:
+        """The contenders without those that failed elsewhere; where all of them did, the next ones."""
+        left = [contender for contender in self.contenders if contender.digest not in failed]
+        others = (contender for contender in self.reserve if contender.digest not in failed)
+        return left or list(islice(others, self.kept_contenders))
 
     def doubted(self, count: int) -> list[Contender]:
         """The fastest of this climb, and the one that was when they were last measured again."""

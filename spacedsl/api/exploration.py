@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -44,7 +44,6 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel, check_measurable, load_measurable
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.search_options import budget_s
-from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
@@ -301,6 +300,7 @@ def _search(
         costs=costs,
         estimate_ns=estimate_ns,
         store=store,
+        failed={m.digest for m in store.measurements() if not m.outcome.is_valid},
         listener=keeper.listen,
         # What others build and measure meanwhile is no part of this run's time.
         clock=lambda: monotonic() - evaluator.waited_s,
@@ -308,7 +308,7 @@ def _search(
     on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search, on_event):
         found = search.run()
-    best = measured or _predicted(found.finalists, store)
+    best = measured or (None if found.best is None else Fastest.of(found.best))
     if best is None:
         files.remove_best()
     for failed in found.defects:
@@ -329,12 +329,6 @@ def _search(
         defects=tuple(keeper.defects[failed.digest] for failed in found.defects),
         is_device_raised=keeper.is_device_raised,
     )
-
-
-def _predicted(finalists: Sequence[Finalist], store: Store) -> Fastest | None:
-    """The fastest that has not failed where it was measured."""
-    failed = {m.digest for m in store.measurements()}
-    return next((Fastest.of(finalist) for finalist in finalists if finalist.digest not in failed), None)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from spacedsl.codegen.cuda.batches.driver import DeviceError, Gpu
 from spacedsl.codegen.cuda.batches.folders import RESULTS
 from spacedsl.codegen.cuda.batches.writing import RUNNER
 from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.commands import command
 from spacedsl.diagnostics import counted
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.search.store import Store
@@ -96,6 +97,8 @@ def measure(
     """
     run = Path(run).resolve()
     on_event(Preparing(f"measuring on {check_gpu_of(run)}"))
+    with Store.open(run):
+        pass  # Another process that writes to it is not found out about only when all has been measured.
     folder = _new_folder(run / BATCHES)
     written = batch([run], folder, top=top, has_cases=False, on_event=on_event)
     if not written.implementations:
@@ -109,7 +112,9 @@ def measure(
             error.add_note(f"what was measured is kept: {counted(imported.measured, 'implementation')}")
         raise
     imported = _taken_back(folder, on_event)
-    assert imported is not None, "a batch that was run to its end has results"
+    if imported is None:
+        limit = "" if seconds is None else f" in {seconds:g} s"
+        raise NothingToMeasureError(f"{run}: nothing was begun{limit}")
     return imported
 
 
@@ -118,7 +123,11 @@ def _taken_back(folder: Path, on_event: Listener) -> Imported | None:
     results = folder / RESULTS
     if not results.is_file() or "\n" not in results.read_text(encoding="utf-8"):
         return None
-    (imported,) = import_results(folder, on_event)
+    try:
+        (imported,) = import_results(folder, on_event)
+    except BaseException as error:
+        error.add_note(f"what was measured is taken back by: {command('import', folder)}")
+        raise
     return imported
 
 
@@ -130,10 +139,10 @@ def _new_folder(batches: Path) -> Path:
 def _run(folder: Path, count: int, seconds: float | None, on_event: Listener) -> None:
     """In a process of its own, whose workers a kernel may take down."""
     options = [] if seconds is None else ["--seconds", str(seconds)]
-    command = [*PYTHON, RUNNER[0], *options]
+    runner = [*PYTHON, RUNNER[0], *options]
     with (folder / "errors.txt").open("w+") as errors:
         with subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True
+            runner, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process:
             assert process.stdout is not None
             for number, _ in enumerate(process.stdout, 1):

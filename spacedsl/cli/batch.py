@@ -151,6 +151,7 @@ def _text(imported: Imported) -> Iterator[str]:
         yield f"bound      {duration(best.bound_ns)} for it alone"
     else:
         yield "best       none was right"
+        yield f"go on      {command('resume', imported.run)}: the best of the others becomes the run's"
     yield from measured_lines(imported)
     if best is not None:
         yield f"code       {path(best.code)}"

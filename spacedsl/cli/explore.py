@@ -237,18 +237,21 @@ def _no_record(run: Path) -> None:
 
 
 def _finish(console: Console, result: Result, measure: bool | None, *, json: bool) -> ExitCode:
-    from spacedsl.api import Stop
+    from spacedsl import api
+    from spacedsl.cli.replay import say
 
     try:
         imported = _measured(console, result, measure)
+        if imported is not None and imported.best is None:
+            result = api.resume(result.run, on_event=lambda event: say(console, event))
     except BaseException:
         # What the search has found is said, whatever becomes of the measuring.
         _say(console, result, None, json=json)
         raise
-    if imported is not None:
+    if imported is not None and imported.best is not None:
         result = replace(result, best=imported.best)
     _say(console, result, imported, json=json)
-    if result.stop is Stop.INTERRUPTED:
+    if result.stop is api.Stop.INTERRUPTED:
         console.say(f"interrupted; everything is saved, go on with: {command('resume', result.run)}")
         return ExitCode.INTERRUPTED
     if result.best is None:
@@ -289,6 +292,10 @@ def _measured(console: Console, result: Result, is_wanted: bool | None) -> Impor
             what = "nothing" if imported is None else "not all"
             console.warn(f"{what} was measured, `{again}` goes on: {error}")
         return imported
+    except (api.ChangedError, api.StoreError) as error:
+        if is_wanted:
+            raise
+        console.warn(f"nothing was measured: {error}")
     return None
 
 

@@ -140,7 +140,10 @@ def _defects(result: Result) -> Iterator[str]:
 
 def _nothing_valid(result: Result) -> list[str]:
     p = result.progress
-    lines = [f"no valid implementation in {counted(p.evaluations, 'evaluation')} and {p.seconds:.1f} s"]
+    spent = f"{counted(p.evaluations, 'evaluation')} and {p.seconds:.1f} s"
+    lines = [f"no valid implementation in {spent}"]
+    if p.valid:
+        lines = [f"{counted(p.valid, 'implementation')} valid in {spent}, and all of them failed on a GPU"]
     for name, entry in p.failures.items():
         first, *rest = entry.first_message.strip().splitlines() or [""]
         lines.append(f"  {name} {entry.count}: {first}")

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from spacedsl.api import batching, measuring
 from spacedsl.codegen.cuda.batches.driver import Gpu
 from spacedsl.codegen.cuda.batches.writing import Written, write_batch
 from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.search.store import Store
 from tests.cli.conftest import ROOT, Run
 from tests.cli.running import run
 from tests.codegen.cuda.fake_gpu import environment, substitute
@@ -300,6 +301,9 @@ def test_a_run_that_another_gpu_has_measured_is_not_measured(
         assert ran.code == 1
         assert "was measured on Another GPU, and this is A fake GPU" in ran.err
     assert not (the_run(apart) / "batches" / "2").exists()
+    unasked = run("resume", the_run(apart), "-n", 1)
+    assert unasked.code == 0
+    assert "nothing was measured: " in unasked.err and "this is A fake GPU" in unasked.err
 
 
 @pytest.mark.parametrize("ends", ["the GPU is lost", "interrupted"])
@@ -345,6 +349,73 @@ def test_a_gpu_that_is_lost_at_once_leaves_the_result_of_the_search(
     assert ran.code == 5
     assert "predicted: no GPU has run it" in ran.out
     assert "all else is done and saved; later: spacedsl measure" in ran.err
+
+
+@pytest.mark.parametrize("breaks_off", [True, False])
+def test_where_all_that_was_measured_fails_the_best_of_the_others_takes_its_place(
+    breaks_off: bool, apart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_batch, failed = measuring._run, set[str]()
+
+    def failing(folder: Path, count: int, seconds: float | None, on_event: Any) -> None:
+        run_batch(folder, count, seconds, on_event)
+        about, *lines = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
+        kept = [{key: line[key] for key in ("problem", "digest")} for line in lines[:-1]]
+        failed.update(line["digest"] for line in kept)
+        told = [about, *({**line, "failure": "crash", "message": "gone"} for line in kept)]
+        (folder / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in told))
+        if breaks_off:
+            raise EnvironmentLack("no GPU can be used here: it fell off the bus")
+
+    monkeypatch.setattr(measuring, "_run", failing)
+    ran = run("resume", the_run(apart), "-n", 1)
+    assert ran.code == 0, ran.err
+    assert "nothing that was measured is right" in ran.err
+    assert "predicted: no GPU has run it" in ran.out
+    assert "failures   crash 2" in ran.out
+    best = json.loads((the_run(apart) / "best.json").read_text())
+    assert len(failed) == 2
+    assert best["code"]["digest"] not in failed
+    with closing(sqlite3.connect(the_run(apart) / "run.sqlite")) as connection, connection:
+        connection.execute(
+            "INSERT INTO measurement SELECT ?, device, time_ns, low_ns, high_ns, samples, failure, message, "
+            "bound_ns, decisions FROM measurement LIMIT 1",
+            (best["code"]["digest"],),
+        )
+    nothing = run("resume", the_run(apart), "--no-measure")
+    assert nothing.code == 4
+    assert "3 implementations valid in 3 evaluations" in nothing.out
+    assert "all of them failed on a GPU" in nothing.out
+
+
+def test_a_run_that_another_process_writes_to_is_not_measured_in_vain(
+    apart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_batch = measuring._run
+    monkeypatch.setattr(measuring, "_run", None)
+    with Store.open(the_run(apart)):
+        ran = run("measure", the_run(apart))
+    assert ran.code == 2
+    assert "another process is writing" in ran.err
+    assert not (the_run(apart) / "batches").exists()
+    with ExitStack() as locked:
+
+        def locking(folder: Path, count: int, seconds: float | None, on_event: Any) -> None:
+            run_batch(folder, count, seconds, on_event)
+            locked.enter_context(Store.open(the_run(apart)))
+
+        monkeypatch.setattr(measuring, "_run", locking)
+        late = run("measure", the_run(apart))
+    assert late.code == 2
+    taken = the_run(apart) / "batches" / "1"
+    assert f"what was measured is taken back by: spacedsl import {taken}" in late.err
+    assert run("import", taken).code == 0
+
+
+def test_a_time_in_which_nothing_can_begin_is_said(apart: Path) -> None:
+    ran = run("measure", the_run(apart), "--time", "0.000001")
+    assert ran.code == 2
+    assert "nothing was begun in 1e-06 s" in ran.err
 
 
 def test_pipelines_are_measured_too(machine: Path, gpu: None, tmp_path: Path) -> None:

@@ -71,6 +71,21 @@ def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() 
     assert {t.digest for t in result.trials if t.outcome.failure is Failure.WRONG_RESULT} == {str(first)}
 
 
+@pytest.mark.parametrize(("failed", "compared"), [(1, (1, 3)), (3, (3, 6)), (4, (4, 7)), (16, (16, 16))])
+def test_what_failed_elsewhere_is_no_finalist_and_the_next_ones_are_compared(
+    failed: int, compared: tuple[int, int]
+) -> None:
+    """Of three contenders some failed on another machine, or all of them and some of the others."""
+    evaluator, solutions = ToyEvaluator(cost), sorted(ToyInstance([4, 4]).solutions(), key=cost)
+    digests = [*map(str, solutions)]
+    options = Options(contenders=3)
+    result = search(ToyInstance([4, 4]), evaluator, options=options, failed=digests[:failed])
+    expected = digests[slice(*compared)]
+    assert [f.digest for f in result.finalists] == expected
+    assert [digest for each in evaluator.compared for digest in each] == expected
+    assert result.progress.valid == 16
+
+
 def test_a_worker_that_is_lost_with_all_contenders_makes_none_of_them_invalid() -> None:
     class Lost(ToyEvaluator):
         def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:

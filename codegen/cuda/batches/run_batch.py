@@ -5,7 +5,8 @@ inputs and expected results, a cubin for each implementation. Out: `results.json
 nanoseconds or why there are none, behind one that says what the device is like. Needs NumPy and a driver.
 
 A worker process runs the implementations of a problem, one after the other. Where one hangs or breaks the
-device's context, the worker is replaced, and the next one follows. What has a line already is not run again.
+device's context, the worker is replaced, and the next one follows; a crash counts once the new worker has
+found the device. What has a line already is not run again.
 """
 
 from __future__ import annotations
@@ -183,6 +184,9 @@ class Run:
             result = worker.ask(str(number), LIMIT_S)
             if result.pop("is_over", False):
                 self.close()
+                if result["failure"] == "crash":
+                    # Without a device, it was not the implementation that failed.
+                    self.worker = self._start(problem)
             self._write({"problem": problem, "digest": entry["digest"], **result})
             said = result.get("message") or f"{np.median(result['warm_ns']) / 1e3:.2f} us"
             print(f"{problem} {number + 1}/{len(entries)} {entry['digest'][:12]} {said}", flush=True)

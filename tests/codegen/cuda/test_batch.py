@@ -138,6 +138,27 @@ def test_what_is_right_is_timed_and_what_is_wrong_costs_a_worker_at_most(
         assert all(time_ns > 0 for time_ns in (*line["warm_ns"], *line["cold_ns"]))
 
 
+@pytest.mark.parametrize("at", [2, COUNT - 1])
+def test_a_crash_with_which_the_device_is_lost_says_nothing_about_an_implementation(
+    written: Path, at: int, tmp_path: Path
+) -> None:
+    folder, driver = tmp_path / "batch", tmp_path / "driver"
+    shutil.copytree(written, folder)
+    shutil.rmtree(folder / "axpy-2")
+    (folder / "batch.json").write_text('{"schema": 2, "compute_capability": "9.0", "problems": ["axpy"]}')
+    driver.mkdir()
+    machine = environment(driver)
+    begin = ") {\n"
+    spoil(folder, at, begin, f'{begin}remove("{driver}/libcuda.so.1");\n*(volatile int *)8 = 0;\n')
+    substitute(folder)
+    ran = run_batch(folder, machine)
+    assert ran.code == 5, ran.err
+    assert "no GPU can be used here" in ran.err
+    lines = results(folder)
+    assert len(lines) == 1 + at
+    assert not any("failure" in line for line in lines)
+
+
 def test_what_was_interrupted_goes_on_where_it_stood(
     written: Path, machine: dict[str, str], tmp_path: Path
 ) -> None:
