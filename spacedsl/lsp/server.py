@@ -66,8 +66,16 @@ class SpaceServer(LanguageServer):
         self.spaces = Workspace()
         self.published: set[str] = set()
         """The files that diagnostics are shown for."""
+        self.opened: dict[Path, str] = {}
+        """By the paths of open documents, without links."""
 
     # Places
+
+    def uri(self, path: Path) -> str:
+        """What the editor calls a file: a document that it has opened through a link goes by that name."""
+        uri: str | None = self.opened.get(path) or from_fs_path(str(path))
+        assert uri is not None, f"{path} is absolute"
+        return uri
 
     def positions(self, text: str) -> Positions:
         encoding = self.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
@@ -81,8 +89,8 @@ class SpaceServer(LanguageServer):
     def location(self, place: Span | Path) -> lsp.Location:
         if isinstance(place, Path):
             start = lsp.Position(0, 0)
-            return lsp.Location(_uri(place), lsp.Range(start, start))
-        return lsp.Location(_uri(Path(place.source.name).resolve()), self.range(place))
+            return lsp.Location(self.uri(place), lsp.Range(start, start))
+        return lsp.Location(self.uri(Path(place.source.name).resolve()), self.range(place))
 
     def place(self, document: lsp.TextDocumentIdentifier, position: lsp.Position) -> tuple[Path, int]:
         """The path and the offset that a request is about."""
@@ -99,7 +107,7 @@ class SpaceServer(LanguageServer):
 
     def publish(self) -> None:
         """Sends the diagnostics of all open files, and takes back those that no longer hold."""
-        found = {_uri(path): diagnostics for path, diagnostics in self.spaces.diagnostics().items()}
+        found = {self.uri(path): diagnostics for path, diagnostics in self.spaces.diagnostics().items()}
         for uri in sorted(self.published - found.keys()):
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
         for uri, diagnostics in found.items():
@@ -134,12 +142,6 @@ class SpaceServer(LanguageServer):
         )
 
 
-def _uri(path: Path) -> str:
-    uri: str | None = from_fs_path(str(path))
-    assert uri is not None, f"{path} is absolute"
-    return uri
-
-
 def _path(uri: str) -> Path:
     path = to_fs_path(uri)
     if path is None:
@@ -170,7 +172,9 @@ def _documents(server: SpaceServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
-        server.spaces.update(_path(params.text_document.uri), params.text_document.text)
+        path = _path(params.text_document.uri)
+        server.opened[path] = params.text_document.uri
+        server.spaces.update(path, params.text_document.text)
         server.publish()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
@@ -187,7 +191,9 @@ def _documents(server: SpaceServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
-        server.spaces.close(_path(params.text_document.uri))
+        path = _path(params.text_document.uri)
+        server.opened.pop(path, None)
+        server.spaces.close(path)
         server.publish()
 
 
@@ -234,7 +240,7 @@ def _names(server: SpaceServer) -> None:
             raise _refused(str(error)) from None
         return lsp.WorkspaceEdit(
             changes={
-                _uri(path): [lsp.TextEdit(server.range(edit.span), edit.text) for edit in edits]
+                server.uri(path): [lsp.TextEdit(server.range(edit.span), edit.text) for edit in edits]
                 for path, edits in changes.items()
             }
         )

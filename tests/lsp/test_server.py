@@ -169,6 +169,23 @@ def test_an_editor_gets_diagnostics_hover_definitions_names_and_layout(tmp_path:
     in_session(tmp_path / "main.space", talk)
 
 
+def test_a_document_that_was_opened_through_a_link_goes_by_that_name(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+
+    async def talk(session: Session) -> None:
+        place = await session.type(cursor("when: ki¦nd"))
+        assert "/link/main.space" in session.document.uri
+        assert session.document.uri in session.shown
+        edit = await session.client.text_document_rename_async(
+            lsp.RenameParams(text_document=session.document, position=place, new_name="form")
+        )
+        assert edit is not None and edit.changes is not None
+        assert [*edit.changes] == [session.document.uri]
+
+    in_session(tmp_path / "link" / "main.space", talk)
+
+
 def test_a_file_that_changes_on_the_disk_is_read_again(tmp_path: Path) -> None:
     included = tmp_path / "base.space"
 
