@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,24 @@ def test_what_cannot_be_built_is_said_by_every_command(
     assert ran.code == code
     assert words in ran.out + ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_file_has_the_modules_beside_it_and_no_others(tmp_path: Path) -> None:
+    """Neither those of another file, nor those of before."""
+    text = BLUR.read_text().replace("from spacedsl", "import beside\nfrom spacedsl", 1)
+    assert "import beside" in text
+    for name in ("right", "wrong"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "k.py").write_text(text)
+        (tmp_path / name / "beside.py").write_text("raise ValueError('mine')\n" if name == "wrong" else "")
+    ran = run("check", f"{tmp_path}/right/k.py:build", f"{tmp_path}/wrong/k.py:build")
+    assert ran.code == 1
+    assert ran.out.count("error KF068: ValueError: mine") == 1
+    (tmp_path / "wrong" / "beside.py").write_text("")
+    assert run("check", f"{tmp_path}/wrong/k.py:build").code == 0
+    (tmp_path / "right" / "beside.py").write_text("raise ValueError('new')\n")
+    assert run("check", f"{tmp_path}/right/k.py:build").code == 1
+    assert "beside" not in sys.modules
 
 
 def test_a_run_goes_on_without_python(machine: Path, tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ def kernel_text(named: PythonFunction, sizes: Mapping[str, int] = MappingProxyTy
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
     `DiagnosticError` (KF068) where the user's code fails, and (KF069) where it makes no pipeline.
     """
+    with _own_modules(named.file.resolve().parent):
+        return _kernel_text(named, sizes)
+
+
+def _kernel_text(named: PythonFunction, sizes: Mapping[str, int]) -> str:
     source = Source.read(named.file)
     module = ModuleType(f"{named.file.stem} of a pipeline")
     module.__file__ = source.name
@@ -97,6 +102,28 @@ def _header(source: Source, function: Callable[..., object]) -> Span:
     start = source.line_starts[line - 1]
     text = source.line(line)
     return Span(source, start + len(text) - len(text.lstrip()), start + len(text))
+
+
+@contextmanager
+def _own_modules(folder: Path) -> Iterator[None]:
+    """Forgets the modules beside a file that are imported meanwhile: another file may have others of the same
+    names, and these may change.
+    """
+    known = {name.partition(".")[0] for name in sys.modules}
+    try:
+        yield
+    finally:
+        for name in list(sys.modules):
+            top = name.partition(".")[0]
+            if top not in known and _place(sys.modules[top]) in (folder / top, folder / f"{top}.py"):
+                del sys.modules[name]
+
+
+def _place(module: ModuleType) -> Path | None:
+    """The file of a module, the folder of a package."""
+    folder = next(iter(getattr(module, "__path__", ())), None)
+    place = folder or getattr(module, "__file__", None)
+    return None if place is None else Path(place).resolve()
 
 
 @contextmanager
