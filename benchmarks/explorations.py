@@ -13,6 +13,7 @@ from pathlib import Path
 from spacedsl import api, record
 from spacedsl.codegen.c.build import BuildError, build_library
 from spacedsl.diagnostics import DiagnosticError
+from spacedsl.files import replace_text
 from spacedsl.kernels.backbones import MeasurableKernel
 
 _SEED = "seed-"
@@ -54,7 +55,7 @@ def explore_on(
         raise KeyboardInterrupt
     found = _best(result)
     document = {"best": None if found is None else str(found.relative_to(runs.resolve()))}
-    record.replace_text(ended, json.dumps(document) + "\n")
+    replace_text(ended, json.dumps(document) + "\n")
     return found
 
 

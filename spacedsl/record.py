@@ -9,7 +9,6 @@ what has changed since. This module reads and writes; `spacedsl.api` rebuilds.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.decision import Decision
+from spacedsl.files import replace_text
 from spacedsl.kernels.evaluation import Failure
 
 
@@ -98,6 +98,8 @@ def read(path: Path) -> MeasuredRecord | FailedRecord:
         document = json.loads(source.text)
     except json.JSONDecodeError as error:
         raise _wrong(source, error.pos, f"this is not JSON: {error.msg}") from None
+    except ValueError:
+        raise _wrong(source, 0, "this is not a record: a number has too many digits") from None
     except RecursionError:
         raise _wrong(source, 0, "this is not a record: it is nested too deeply") from None
     if not isinstance(document, dict) or "decisions" not in document:
@@ -117,21 +119,6 @@ def write(record: MeasuredRecord | FailedRecord, path: Path) -> None:
     decisions = ",\n".join(f"  {json.dumps(decision)}" for decision in document.pop("decisions"))
     head = json.dumps(document, indent=1).removesuffix("\n}")
     replace_text(path, f'{head},\n "decisions": [\n{decisions}\n ]\n}}\n')
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Puts a text in place of a file at once. An `OSError` names the file that was to be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _wrong(source: Source, offset: int, message: str) -> DiagnosticError:

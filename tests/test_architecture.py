@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.commands": (),
     "spacedsl.c_compilers": (),
     "spacedsl.processes": (),
+    "spacedsl.files": (),
     "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": (
         "spacedsl.c_compilers",
@@ -36,7 +37,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "spacedsl.engine": CORE,
     "spacedsl.oracle": ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.oracle"),
-    "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.decision", "spacedsl.kernels.evaluation"),
+    "spacedsl.record": (
+        "spacedsl.diagnostics",
+        "spacedsl.engine.decision",
+        "spacedsl.files",
+        "spacedsl.kernels.evaluation",
+    ),
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
     # What users write.
     "spacedsl.kernels.library": ("spacedsl.kernels.library", "spacedsl.pipeline"),
@@ -46,6 +52,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *CORE,
         "spacedsl.c_compilers",
         "spacedsl.processes",
+        "spacedsl.files",
         "spacedsl.kernels",
         "spacedsl.codegen",
     ),
@@ -54,6 +61,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "spacedsl.oracle",
         "spacedsl.c_compilers",
         "spacedsl.commands",
+        "spacedsl.files",
         "spacedsl.record",
         "spacedsl.kernels",
         "spacedsl.search",

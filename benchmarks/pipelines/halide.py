@@ -26,7 +26,7 @@ from benchmarks.turns import AbsentError
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.machine import processor
-from spacedsl.record import replace_text
+from spacedsl.files import replace_text
 
 DISTRIBUTION = "halide"
 _THREADS = "parallelism"

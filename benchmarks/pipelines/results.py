@@ -22,7 +22,7 @@ from rich.console import Console
 
 from benchmarks.pipelines.report import Comparison, Summary, show
 from benchmarks.tables import LEAST_WIDTH
-from spacedsl.record import replace_text
+from spacedsl.files import replace_text
 
 
 @dataclass(frozen=True, slots=True)

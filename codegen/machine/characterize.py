@@ -10,7 +10,6 @@ import hashlib
 import io
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from spacedsl.codegen.machine.peaks import CORE_MARGIN, SHARED_MARGIN
 from spacedsl.codegen.machine.start_peaks import START_SOURCE, measure_start
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.diagnostics import DiagnosticError
+from spacedsl.files import replace_text
 from spacedsl.kernels.device import CpuDevice, MemoryLevel, load_device
 
 _HEADER = f"""\
@@ -253,7 +253,7 @@ def _pass(
 
 
 def write_description(device: BaseModel, path: Path, header: str) -> None:
-    """Whole or not at all: another process may read at the same time."""
+    """Whole or not at all: another process may read at the same time. An `OSError` names the file."""
     yaml = YAML()
     yaml.default_flow_style = None
     yaml.width = 160
@@ -261,11 +261,4 @@ def write_description(device: BaseModel, path: Path, header: str) -> None:
     text.write("".join(f"# {line}\n" for line in header.splitlines()))
     yaml.dump(device.model_dump(mode="json"), text)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=path.stem, suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text.getvalue())
-        Path(temporary).replace(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_text(path, text.getvalue())

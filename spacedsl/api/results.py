@@ -16,6 +16,7 @@ from spacedsl import record
 from spacedsl.api.problem import Defect
 from spacedsl.codegen.c.interface import print_header
 from spacedsl.engine.decision import Decision
+from spacedsl.files import replace_text
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Failure, Timing
@@ -157,10 +158,8 @@ class RunFiles:
         )
         code, header, decisions = self._paths()
         timing = best.timing
-        record.replace_text(code, best.code)
-        record.replace_text(
-            header, print_header(name, tensors, parameters, is_for_gpu=self.about.target == "cuda")
-        )
+        replace_text(code, best.code)
+        replace_text(header, print_header(name, tensors, parameters, is_for_gpu=self.about.target == "cuda"))
         record.write(
             MeasuredRecord(
                 **self._rebuilding(best.digest, best.decisions),

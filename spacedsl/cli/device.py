@@ -15,6 +15,7 @@ from spacedsl.cli.options import Json, Quiet, Verbose
 from spacedsl.commands import command
 
 if TYPE_CHECKING:
+    from spacedsl.api.characterizing import GpuCharacterization
     from spacedsl.kernels.device import CpuDevice, Device, MemoryLevel, Mixture
     from spacedsl.kernels.gpu_device import GpuDevice
 
@@ -99,12 +100,18 @@ def _characterize_gpu(console: Console, name: str | None, output: Path | None, *
     from spacedsl.api import characterize_gpu, write_description
 
     found = characterize_gpu(name, console.say)
+    _say_gpu(console, found, json=json)
     if output is not None:
+        # Last: nothing that was measured is lost where it cannot be written.
         header = (
             f"{found.described.name}, where {found.name} was better as measured: the least latencies, the "
         )
         write_description(found.improved, output, f"{header}greatest rates.")
         console.say(f"{output}: written")
+    return ExitCode.OK
+
+
+def _say_gpu(console: Console, found: GpuCharacterization, *, json: bool) -> None:
     if json:
         rows = [
             {"figure": f.name, "described": f.described, "measured": f.measured, "is_better": f.is_better}
@@ -113,13 +120,12 @@ def _characterize_gpu(console: Console, name: str | None, output: Path | None, *
         console.document(
             {"schema": 1, "device": found.name, "described": found.described.name, "measured": rows}
         )
-        return ExitCode.OK
+        return
     console.data(f"{found.name} beside the description of {found.described.name}")
     console.data(f"  {'':24} {'described':>12} {'measured':>12}")
     for f in found.figures:
         better = "  better than its description: bounds are too high" if f.is_better else ""
         console.data(f"  {f.name:24} {f.described:12.4g} {f.measured:12.4g}{better}")
-    return ExitCode.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +210,12 @@ def _readable(console: Console) -> list[tuple[Device, Path]]:
     for path in device_files():
         try:
             found.append((load_any_device(path), path))
-        except DiagnosticError as error:
+        except (DiagnosticError, OSError) as error:
             shown = f"`{command('device', 'show', path)}` says why"
-            count = counted(len(error.diagnostics), "diagnostic")
-            console.warn(f"{path} is passed over, with {count}: {shown}")
+            count = ""
+            if isinstance(error, DiagnosticError):
+                count = f", with {counted(len(error.diagnostics), 'diagnostic')}"
+            console.warn(f"{path} is passed over{count}: {shown}")
     return found
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl import api
+from spacedsl.api.characterizing import GpuCharacterization
 from spacedsl.codegen.cuda import characterize
 from spacedsl.codegen.cuda.batches.driver import Device
+from spacedsl.kernels.device import gpus, load_gpu
 from tests.cli.conftest import ROOT
 from tests.cli.running import run
 
@@ -69,6 +72,25 @@ def test_what_a_gpu_is_like_is_shown() -> None:
     assert ran.code == 0
     assert "NVIDIA Quadro K4000: 4 SMs of compute capability 3.0 at 0.81 GHz, 1.2 TFLOP/s of f32" in ran.out
     assert "NVIDIA H200 SXM 141 GB  (gpu, 132 SMs)" in run("device", "list").out
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_figures_of_a_gpu_are_shown_where_its_description_cannot_be_written(
+    flags: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    h100 = load_gpu(gpus()["h100"])
+    found = GpuCharacterization("A GPU", h100, (characterize.Figure("clock_ghz", 1.0, 2.0, True),), h100)
+    monkeypatch.setattr(api, "characterize_gpu", lambda *_: found)
+    measure = ("device", "characterize", "--target", "cuda", *flags)
+    ran = run(*measure, "-o", tmp_path)
+    assert ran.code == 2
+    assert "clock_ghz" in ran.out
+    assert f"{tmp_path}: this is a folder, not a file" in ran.err
+    file = tmp_path / "own.yaml"
+    assert run(*measure, "-o", file).code == 0
+    (tmp_path / "other").touch()
+    assert file.stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert load_gpu(file) == h100
 
 
 def test_a_gpu_is_measured_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

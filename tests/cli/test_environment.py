@@ -185,8 +185,14 @@ def test_a_description_that_cannot_be_read_hides_no_other(
     other = tmp_path / "spacedsl" / "devices" / "other.yaml"
     other.parent.mkdir(parents=True)
     other.write_text("name: other\nthreads: 2\n")
+    unreadable = [other.with_name(name) for name in ("folder.yaml", "gone.yaml", "loop.yaml")]
+    unreadable[0].mkdir()
+    unreadable[1].symlink_to("nowhere.yaml")
+    unreadable[2].symlink_to("loop.yaml")
     listed = run("device", "list")
     assert listed.code == 0
+    for path in unreadable:
+        assert f"warning: {path} is passed over: `spacedsl device show {path}` says why" in listed.err
     assert "generic-x86-64  (cpu" in listed.out and "NVIDIA H100" in listed.out
     assert "other" not in listed.out
     assert f"warning: {other} is passed over" in listed.err

@@ -24,8 +24,8 @@ from benchmarks.pipelines.halide import Prepared, Scheduler, Workplace
 from spacedsl import api
 from spacedsl.codegen.cuda.batches.cases import kernel_of
 from spacedsl.codegen.halide.export import algorithm_text
+from spacedsl.files import replace_text
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.record import replace_text
 
 HERE = Path(__file__).parent
 HALIDE = "halide.json"
