@@ -84,10 +84,9 @@ def judged_of(problem: ProblemResults, device: GpuDevice) -> Iterator[Judged]:
     about = json.loads((problem.folder / "problem.json").read_text(encoding="utf-8"))
     kernel = kernel_of(about)
     posed = pose(kernel, kernel.space_for("gpu"), device, lambda event: None)
-    decisions = problem.decisions()
     for measured in problem.measured:
         timing = problem.outcome(measured).timing
-        made_of = decisions.get(measured.entry.digest, ())
+        made_of = problem.decisions.get(measured.entry.digest, ())
         if timing is None or not made_of:
             continue
         try:

@@ -77,7 +77,7 @@ def measured(folder: Path, processes: int, count: int) -> Array:
         about = store.about()
         if about.target != "cpu":
             raise UnknownNameError(f"{folder}: a run for another machine, whose times are predicted")
-        problem = pose_again(about, str(folder), lambda event: None)
+        problem = pose_again(about, folder, lambda event: None)
         bound = TARGETS[about.target].bound(problem.instance, problem.device)
         fastest = implementations(problem.instance, problem.root, bound, store)[:count]
     evaluator = CpuEvaluator(problem.kernel, local_device(progress=err.print))

@@ -73,7 +73,7 @@ def measured(folder: Path) -> Measured:
     """What a run has measured, failures left out."""
     with Store.open(folder, read_only=True) as store:
         about = store.about()
-        problem = pose_again(about, str(folder), lambda event: None)
+        problem = pose_again(about, folder, lambda event: None)
         bound = TARGETS[about.target].bound(problem.instance, problem.device)
         state = State(Tree(problem.instance, problem.root, bound(problem.root), 1), 1)
         restore(state, store)

@@ -7,6 +7,7 @@ processes in which code runs need none of that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,8 +15,8 @@ import numpy as np
 
 from spacedsl.codegen.pipeline import cases as pipeline_cases
 from spacedsl.codegen.running import cases
-from spacedsl.codegen.running.cases import Case
-from spacedsl.diagnostics import Diagnostic, Span
+from spacedsl.codegen.running.cases import Case, NotFiniteError
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.corner import corner
 from spacedsl.kernels.inputs import Allocate, plain_buffer
@@ -64,6 +65,15 @@ class Checks:
 
 def checks(kernel: MeasurableKernel) -> Checks:
     return _CHECKS[type(kernel)]
+
+
+@contextmanager
+def finite(kernel: MeasurableKernel) -> Iterator[None]:
+    """Where test cases are made: a kernel without any is a diagnostic (KF047)."""
+    try:
+        yield
+    except NotFiniteError as error:
+        raise DiagnosticError([checks(kernel).not_finite(kernel, error.line)]) from None
 
 
 def _pipeline_corner(kernel: PipelineFile, part: Part) -> PipelineFile:

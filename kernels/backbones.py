@@ -31,8 +31,10 @@ AnyKernel = MeasurableKernel | PlainFile
 class Backbone:
     """A kind of kernels."""
 
-    check: Callable[[Document, Path, Mapping[str, int]], AnyKernel]
-    """A kernel file that has been parsed, its path, and sizes; raises as `load_any`."""
+    check: Callable[[Document, Path, Mapping[str, int], bool], AnyKernel]
+    """A kernel file that has been parsed, its path, sizes, and whether its space is needed; raises as
+    `load_any`.
+    """
     classes: tuple[type, ...]
     """Of the kernel, first, and of its objects, as far as they are the same for all kernel files."""
 
@@ -40,17 +42,24 @@ class Backbone:
 BACKBONES: Mapping[str, Backbone] = MappingProxyType(
     {
         "linalg": Backbone(
-            lambda document, path, sizes: check_kernel(document.source, path, sizes),
+            lambda document, path, sizes, needs_space: check_kernel(
+                document.source, path, sizes, needs_space=needs_space
+            ),
             (
                 linalg.Kernel,
                 *(c for c in vars(linalg).values() if isinstance(c, type) and c is not linalg.Kernel),
             ),
         ),
         "pipeline": Backbone(
-            check_pipeline,
+            lambda document, path, sizes, needs_space: check_pipeline(
+                document, path, sizes, needs_space=needs_space
+            ),
             (pipeline.Kernel, pipeline.Step, pipeline.Box, pipeline.Slot, pipeline.Read, pipeline.Term),
         ),
-        "plain": Backbone(check_plain, (plain.PlainKernel, plain.PlainObject)),
+        "plain": Backbone(
+            lambda document, path, sizes, _: check_plain(document, path, sizes),
+            (plain.PlainKernel, plain.PlainObject),
+        ),
     }
 )
 """By the name that `backbone:` gives."""
@@ -77,25 +86,33 @@ def load_measurable(
 ) -> MeasurableKernel:
     """The same of a kernel that there is code for, made for a kind of machine; KF045 where there is none."""
     source, others = kernel_source(path, sizes)
-    return check_measurable(source, path, others, kind)
+    return _measurable(source, path, others, kind)
 
 
-def check_measurable(
-    source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+def check_recorded(path: str, text: str, sizes: Mapping[str, int], kind: Kind) -> MeasurableKernel:
+    """The same for a text that was written down, and the path that it had. Which rules it is for is known
+    without it: those that it names need not be there.
+    """
+    return _measurable(Source(path, text), Path(path), sizes, kind, needs_space=False)
+
+
+def _measurable(
+    source: Source, path: Path, sizes: Mapping[str, int], kind: Kind, *, needs_space: bool = True
 ) -> MeasurableKernel:
-    """The same for a text that has been read."""
     document = parse_document(source, "KF")
     if _backbone(document) == "plain":
         raise no_code_for_plain(document)
-    kernel = _checked(document, path, sizes)
+    kernel = _checked(document, path, sizes, needs_space=needs_space)
     assert not isinstance(kernel, PlainFile)
     return kernel.made_for(kind)
 
 
-def _checked(document: Document, path: Path, sizes: Mapping[str, int]) -> AnyKernel:
+def _checked(
+    document: Document, path: Path, sizes: Mapping[str, int], *, needs_space: bool = True
+) -> AnyKernel:
     # Of a file that names no backbone, the first one says what is wrong.
     backbone = BACKBONES.get(_backbone(document) or "linalg", BACKBONES["linalg"])
-    return backbone.check(document, path, sizes)
+    return backbone.check(document, path, sizes, needs_space)
 
 
 def _backbone(document: Document) -> str | None:

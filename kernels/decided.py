@@ -13,6 +13,7 @@ from spacedsl.diagnostics import Diagnostic
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import DecisionEntry
+from spacedsl.language.loader import SUFFIX, resolved
 
 SPACES = Path(__file__).resolve().parent / "spaces"
 """The rules that belong to the backbones."""
@@ -32,7 +33,11 @@ def space_of(
 
 def not_a_space(path: Path) -> str | None:
     """Why what a kernel file names cannot be read as a `.space` file; None where it can be."""
-    if path.resolve().suffix != ".space":
+    try:
+        place = resolved(path)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    if place.suffix != SUFFIX:
         # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
         return f"{path} is no .space file"
     if path.is_dir():

@@ -116,7 +116,8 @@ class KernelFile:
         """The same file, with the levels of its indices as they are on a kind of machine."""
         if kind == self.kind:
             return self
-        return check_kernel(Source(str(self.path), self.text), self.path, self.sizes, kind)
+        source = Source(str(self.path), self.text)
+        return check_kernel(source, self.path, self.sizes, kind, needs_space=False)
 
     def space_for(self, kind: Kind) -> Path:
         """The rules for a kind of machine: those that the file names, or the usual ones."""
@@ -136,16 +137,23 @@ def load_kernel(
 
 
 def check_kernel(
-    source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+    source: Source,
+    path: Path,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    kind: Kind = "cpu",
+    *,
+    needs_space: bool = True,
 ) -> KernelFile:
-    """The same for a text that has been read; `path` is where `space:` starts from."""
+    """The same for a text that has been read; `path` is where `space:` starts from, and what it names need
+    not be there without `needs_space`.
+    """
     document = parse_document(source, "KF")
     _check_backbone(document)
     entry, shape_report = read_model(KernelEntry, document, "KF")
     if entry is None:
         raise DiagnosticError(in_order(shape_report))
     return _Loader(document, entry, list(shape_report), kind).load(
-        path, overridden(entry.kernel, entry.sizes, sizes)
+        path, overridden(entry.kernel, entry.sizes, sizes), needs_space=needs_space
     )
 
 
@@ -197,12 +205,13 @@ class _Loader:
     def error(self, code: str, message: str, *place: str | int, hint: str | None = None) -> None:
         self.report.append(Diagnostic(code, message, self.document.value(*place), hint))
 
-    def load(self, path: Path, sizes: Mapping[str, int]) -> KernelFile:
+    def load(self, path: Path, sizes: Mapping[str, int], *, needs_space: bool) -> KernelFile:
         declared, declaration_report = declarations(self.document, self.entry, sizes)
         self.report += declaration_report
         assignments = self.assignments()
         search = search_options(self.document, self.entry.search, self.report)
-        space = space_of(self.document, self.entry.space, LINALG_SPACE, path, self.report)
+        report = self.report if needs_space else []
+        space = space_of(self.document, self.entry.space, LINALG_SPACE, path, report)
         if declared is None or assignments is None:
             raise DiagnosticError(in_order(self.report))
         computation, computation_report = resolve(assignments, declared)

@@ -98,6 +98,10 @@ def parse_document(source: Source, prefix: str) -> Document:
         raise _error(prefix + "001", f"this is not YAML: {error}", Span(source, 0, 1)) from None
     except RecursionError:
         raise _too_deep(source, prefix) from None
+    except (ValueError, OverflowError, AssertionError, KeyError):
+        # The reader's own way to refuse a directive, an escape or a tag, without a place.
+        message = "this is not YAML: a directive, an escape or a tag that cannot be read"
+        raise _error(prefix + "001", message, Span(source, 0, 1)) from None
     if node is None:
         raise _error(prefix + "002", "the file is empty", Span(source, 0, 0))
     try:
@@ -225,6 +229,9 @@ def _integer(text: str) -> int:
     return sign * int(digits, 10)
 
 
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
+"""An anchor and a tag, which stand in front of a value and are no part of it."""
+
 _ESCAPE_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
@@ -235,6 +242,8 @@ def _character_offsets(source: str, node: ScalarNode) -> tuple[int, ...]:
     blank of the value stands for one or more blanks of the text. Quotes and escapes are stepped over.
     """
     at, end, style = node.start_mark.index, node.end_mark.index, node.style
+    properties = _PROPERTIES.match(source, at, end)
+    at = at if properties is None else properties.end()
     if style in ("|", ">"):
         at = source.find("\n", at) + 1
     elif style in ("'", '"'):

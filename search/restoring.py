@@ -6,6 +6,10 @@ lowered or measured.
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
+
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.search.bounds.protocol import Bound
@@ -34,6 +38,14 @@ def restore(state: State, store: Store) -> str | None:
             )
             raise DamagedError(message) from None
     return random_state
+
+
+def take_up(random: np.random.Generator, state: str, store: Store) -> None:
+    """Has a generator go on from a state that was recorded; raises `DamagedError`."""
+    try:
+        random.bit_generator.state = json.loads(state)
+    except (ValueError, TypeError, KeyError):
+        raise DamagedError(f"the record in {store.folder} is damaged: a random state is none") from None
 
 
 def implementations(instance: Instance, root: Candidate, bound: Bound, store: Store) -> list[Contender]:

@@ -32,7 +32,7 @@ from spacedsl.search.partitions import partitions
 from spacedsl.search.patience import affordable, call_limit_s
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import Policy
-from spacedsl.search.restoring import restore
+from spacedsl.search.restoring import restore, take_up
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.rollouts import Exhausted, Implementation
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
@@ -169,7 +169,7 @@ class Search:
         if self._store is not None:
             random_state = restore(state, self._store)
             if random_state is not None:
-                self._rng.bit_generator.state = json.loads(random_state)
+                take_up(self._rng, random_state, self._store)
         self._emit(Started(tree.root.bound_ns, self._options.seed, state.iterations))
         self._evaluator.open()
         try:

@@ -298,6 +298,11 @@ class Store:
             rows = self._connection.execute(_MEASURED).fetchall()
             return [measurement_of(*row) for row in rows]
 
+    def predicted_ns(self, digest: str | None) -> float | None:
+        """The time of a program, as it was first known here."""
+        timings = (e.outcome.timing for e in self._evaluations() if e.digest == digest)
+        return next((timing.time_ns for timing in timings if timing is not None), None)
+
     def digests(self) -> frozenset[str]:
         """Of all programs that have been evaluated."""
         return frozenset(evaluation.digest for evaluation in self._evaluations())

@@ -6,12 +6,13 @@ Every stage that reads a user's file reports through this module; nothing here p
 
 from __future__ import annotations
 
+import codecs
 import enum
 import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 LINE_END = re.compile(r"\r\n|\n|\r")
@@ -41,8 +42,9 @@ class Source:
     @classmethod
     def decode(cls, name: str, data: bytes) -> Source:
         """The text that the bytes are in UTF-8; raises `DiagnosticError` (SP001) where they are none."""
+        data = data.removeprefix(codecs.BOM_UTF8)
         try:
-            return cls(name, data.decode("utf-8-sig"))
+            return cls(name, data.decode("utf-8"))
         except UnicodeDecodeError as error:
             source = cls(name, data.decode("utf-8", "replace"))
             start = len(data[: error.start].decode("utf-8", "replace"))
@@ -123,6 +125,10 @@ class DiagnosticError(Exception):
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__("\n".join(render(d) for d in self.diagnostics))
+
+    def at(self, place: Span) -> DiagnosticError:
+        """The same about a place from which what is wrong was taken."""
+        return DiagnosticError([replace(d, span=place) for d in self.diagnostics])
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

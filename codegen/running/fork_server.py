@@ -26,8 +26,7 @@ from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.loaded_cases import load_cases, output_buffers
 from spacedsl.codegen.running.messages import Message, read_message, write_message
 from spacedsl.codegen.running.worker import Worker
-from spacedsl.diagnostics import Source
-from spacedsl.kernels.backbones import check_measurable
+from spacedsl.kernels.backbones import check_recorded
 from spacedsl.kernels.kernel_file import Kind
 from spacedsl.processes import die_with_parent
 
@@ -74,8 +73,8 @@ def main() -> None:
     die_with_parent(parent)
     server = socket.socket(fileno=descriptor)
     setup: Setup = pickle.load(sys.stdin.buffer)
-    source = Source(str(setup.kernel_path), setup.kernel_text)
-    kernel = check_measurable(source, setup.kernel_path, MappingProxyType(setup.sizes), setup.kernel_kind)
+    path, sizes = str(setup.kernel_path), MappingProxyType(setup.sizes)
+    kernel = check_recorded(path, setup.kernel_text, sizes, setup.kernel_kind)
     try:
         cases = load_cases(kernel, setup.seed) if setup.has_cases else []
         outputs = output_buffers(kernel) if setup.has_cases else {}

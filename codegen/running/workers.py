@@ -12,9 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.c.build import find_compiler
-from spacedsl.codegen.checks import checks
+from spacedsl.codegen.checks import finite
 from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.fork_server import Setup
 from spacedsl.codegen.running.harness import harness_library
 from spacedsl.codegen.running.measurement import Options
@@ -76,13 +75,14 @@ class Workers:
             try:
                 if not server.is_ready(within_s=UNTOLD_S):
                     self.tell("making the test cases")
-                _ = server.cases
+                with finite(self.kernel):
+                    _ = server.cases
             except WorkerFailure as error:
                 self.close()
                 raise _not_started(error) from None
-            except NotFiniteError as error:
+            except DiagnosticError:
                 self.close()
-                raise DiagnosticError([checks(self.kernel).not_finite(self.kernel, error.line)]) from None
+                raise
             return server
 
     def _begun(self) -> ForkServer:

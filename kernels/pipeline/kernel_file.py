@@ -100,9 +100,15 @@ class PipelineFile:
 
 
 def check_pipeline(
-    document: Document, path: Path, sizes: Mapping[str, int] = MappingProxyType({})
+    document: Document,
+    path: Path,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    *,
+    needs_space: bool = True,
 ) -> PipelineFile:
-    """Raises `SizeOverrideError` for a wrong entry of `sizes`, `DiagnosticError` with all that is wrong."""
+    """`path` is where `space:` starts from, and what it names need not be there without `needs_space`.
+
+    Raises `SizeOverrideError` for a wrong entry of `sizes`, `DiagnosticError` with all that is wrong."""
     entry, report = read_model(PipelineEntry, document, "KF")
     if entry is None:
         raise DiagnosticError(in_order(report))
@@ -110,7 +116,7 @@ def check_pipeline(
     for name, size in sizes.items():
         if size != entry.sizes[name] and not _stands_in(entry, name):
             raise SizeOverrideError(f"nothing in `{entry.kernel}` depends on the size `{name}`")
-    return _Loader(document, entry, known, report).load(path)
+    return _Loader(document, entry, known, report).load(path, needs_space=needs_space)
 
 
 class _Loader(SizeReader):
@@ -127,7 +133,7 @@ class _Loader(SizeReader):
         self.entry = entry
         self.report.problems += shape
 
-    def load(self, path: Path) -> PipelineFile:
+    def load(self, path: Path, *, needs_space: bool) -> PipelineFile:
         entry = self.entry
         self.names(entry.kernel, {"sizes": entry.sizes, "params": entry.params, "inputs": entry.inputs})
         self.sizes(entry.sizes)
@@ -159,7 +165,8 @@ class _Loader(SizeReader):
         )
         backbone = build(algorithm, needed, _tiles(entry.decisions))
         search = search_options(self.document, entry.search, self.report.problems)
-        space = space_of(self.document, entry.space, PIPELINE_SPACE, path, self.report.problems)
+        report = self.report.problems if needs_space else []
+        space = space_of(self.document, entry.space, PIPELINE_SPACE, path, report)
         self.stop()
         return PipelineFile(
             path,

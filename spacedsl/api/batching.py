@@ -27,6 +27,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.language.loader import resolved
 from spacedsl.record import MeasuredRecord, read
 from spacedsl.search.restoring import implementations
 from spacedsl.search.state import Contender
@@ -122,12 +123,12 @@ Found = tuple[Problem, list[Batched], Path | None]
 
 
 def _of_run(folder: Path, top: int, others: int, on_event: Listener) -> Found:
-    folder = folder.resolve()
+    folder = resolved(folder)
     with Store.open(folder, read_only=True) as store:
         about = store.about()
         if about.target != "cuda":
             raise UnknownNameError(f"{folder}: a run for a CPU, whose times are measured already")
-        problem = pose_again(about, folder.name, on_event)
+        problem = pose_again(about, folder, on_event)
         target = TARGETS[about.target]
         bound = target.bound(problem.instance, problem.device)
         measured = {measurement.digest for measurement in store.measurements()}
@@ -154,9 +155,20 @@ def _of_record(path: Path) -> Found:
     recorded = read(path)
     if recorded.target != "cuda" or not isinstance(recorded, MeasuredRecord):
         raise UnknownNameError(f"{path}: not an implementation for a GPU that is right")
+    run = path.parent.resolve() if holds_run(path.parent) else None
+    predicted_ns = recorded.time_ns if recorded.measured_on is None else _predicted_ns(recorded, run)
+    if predicted_ns is None:
+        raise UnknownNameError(f"{path}: measured, and what was predicted only its run knows")
     problem, candidate = recorded_implementation(recorded, path)
-    batched = _batched(problem, candidate, recorded.time_ns, recorded.bound_ns)
-    return problem, [batched], path.parent.resolve() if holds_run(path.parent) else None
+    return problem, [_batched(problem, candidate, predicted_ns, recorded.bound_ns)], run
+
+
+def _predicted_ns(recorded: MeasuredRecord, run: Path | None) -> float | None:
+    """What a run predicted of an implementation that has been measured since."""
+    if run is None:
+        return None
+    with Store.open(run, read_only=True) as store:
+        return store.predicted_ns(recorded.code.digest)
 
 
 def _batched(problem: Problem, candidate: Candidate, predicted_ns: float, bound_ns: float) -> Batched:

@@ -35,15 +35,15 @@ from spacedsl.api.problem import (
     pose,
 )
 from spacedsl.api.results import Fastest, Result, RunFiles, fastest_measured
-from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target
+from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target, recorded_machine
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.machine import processor
 from spacedsl.commands import command
-from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
-from spacedsl.kernels.backbones import MeasurableKernel, check_measurable, load_measurable
+from spacedsl.kernels.backbones import MeasurableKernel, check_recorded, load_measurable
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.search_options import budget_s
+from spacedsl.language.loader import resolved
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
@@ -87,14 +87,14 @@ def explore(
     check_known("target", target, TARGETS)
     check_known("policy", policy, POLICIES)
     time_s = _seconds(time)
-    check_parent(runs)
+    check_parent(resolved(runs))
     made_for = TARGETS[target]
     kernel = kernel.made_for(made_for.kind)
     compiler, flags = made_for.compiler()
     for remark in kernel.remarks:
         on_event(Warned(f"{remark.span}: {remark.message}"))
     # What is wrong in a file is said before this machine is measured.
-    path = (space or kernel.space_for(made_for.kind)).resolve()
+    path = resolved(space or kernel.space_for(made_for.kind))
     rules = load_rules(path, kernel, made_for.kind, on_event)
     machine = made_for.device(device, on_event)
     made_for.check(kernel, machine)
@@ -143,11 +143,13 @@ def resume(
     Raises `StoreError` where there is no run, `DamagedError` where it cannot be read, `ChangedError` where
     its space, the generator, the compiler, the processor or the number of CPUs has changed.
     """
-    folder, time_s = Path(run).resolve(), _seconds(time)
+    folder, time_s = resolved(Path(run)), _seconds(time)
     with Store.open(folder) as store:
         about = store.about()
-        made_for = TARGETS[about.target]
-        problem = pose_again(about, folder.name, on_event)
+        if about.policy not in POLICIES:
+            raise ChangedError(f"{folder.name} went by a policy `{about.policy}`, which there is not")
+        made_for, _ = recorded_machine(about.target, about.device, folder)
+        problem = pose_again(about, folder, on_event)
         if generator_digest() != about.generator_digest:
             raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
         compiler = made_for.compiler()
@@ -170,17 +172,16 @@ def resume(
             return _search(problem, made_for, bound, about, store, on_event)
 
 
-def pose_again(about: About, run: str, on_event: Listener) -> Problem:
+def pose_again(about: About, run: Path, on_event: Listener) -> Problem:
     """The problem of an earlier run.
 
     Raises `ChangedError` where its space has changed, else what `pose` does.
     """
-    made_for = TARGETS[about.target]
-    source = Source(about.kernel_path, about.kernel_text)
-    kernel = check_measurable(source, Path(about.kernel_path), about.sizes, made_for.kind)
-    problem = pose(kernel, Path(about.space_path), made_for.recorded_device(about.device), on_event)
+    made_for, device = recorded_machine(about.target, about.device, run)
+    kernel = check_recorded(about.kernel_path, about.kernel_text, about.sizes, made_for.kind)
+    problem = pose(kernel, Path(about.space_path), device, on_event)
     if problem.space.digest != about.space_digest:
-        raise ChangedError(f"{about.space_path} has changed since {run} began: explore anew")
+        raise ChangedError(f"{about.space_path} has changed since {run.name} began: explore anew")
     return problem
 
 

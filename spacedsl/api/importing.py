@@ -7,7 +7,7 @@ the fastest that was measured. Importing again what is known changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,17 +16,18 @@ import numpy as np
 from spacedsl import record
 from spacedsl.api.problem import ChangedError, Listener, Warned
 from spacedsl.api.results import Best, RunFiles, fastest_measured
-from spacedsl.api.targets import TARGETS
-from spacedsl.codegen.cuda.batches.folders import RESULTS
+from spacedsl.api.targets import TARGETS, recorded_machine
+from spacedsl.codegen.cuda.batches.folders import DECISIONS, RESULTS
 from spacedsl.codegen.cuda.batches.results import (
     BatchResults,
     Measured,
     MeasuredDevice,
     ProblemResults,
+    damaged,
     read_results,
 )
-from spacedsl.diagnostics import Source, counted
-from spacedsl.kernels.backbones import check_measurable
+from spacedsl.diagnostics import counted
+from spacedsl.kernels.backbones import check_recorded
 from spacedsl.kernels.evaluation import Failure, Timing
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.search.events import Failed, FailureCount
@@ -81,15 +82,24 @@ def import_results(path: Path, on_event: Listener = lambda event: None) -> tuple
     path = path / RESULTS if path.is_dir() else path
     results = read_results(path)
     pairs = [(problem, run) for problem in results.problems for run in problem.runs]
-    for _, run in pairs:
+    for problem, run in pairs:
         with Store.open(run, read_only=True) as store:
             _check_device(store, results.device, on_event)
+            _check_decisions(problem, store.digests())
     imported = tuple(_import(results, problem, run, on_event) for problem, run in pairs)
     for problem in results.problems:
         if not problem.runs and problem.measured:
             count = counted(len(problem.measured), "implementation")
             on_event(Warned(f"{problem.name}: {count} of no run: what was measured is in {path} alone"))
     return imported
+
+
+def _check_decisions(problem: ProblemResults, of_run: Collection[str]) -> None:
+    """Raises `DiagnosticError` where the batch does not say what something is made of that a run has."""
+    for digest in (m.entry.digest for m in problem.measured):
+        if digest in of_run and digest not in problem.decisions:
+            message = f"it does not say what {digest[:12]} is made of"
+            raise damaged(problem.folder / DECISIONS, message)
 
 
 def check_same_device(store: Store, name: str) -> None:
@@ -105,7 +115,8 @@ def check_same_device(store: Store, name: str) -> None:
 def _check_device(store: Store, device: MeasuredDevice, on_event: Listener) -> None:
     check_same_device(store, device.name)
     run = store.folder.name
-    described = TARGETS["cuda"].recorded_device(store.about().device)
+    about = store.about()
+    _, described = recorded_machine(about.target, about.device, store.folder)
     assert isinstance(described, GpuDevice)
     if described.sms != device.sms:
         on_event(
@@ -119,13 +130,11 @@ def _check_device(store: Store, device: MeasuredDevice, on_event: Listener) -> N
 def _import(results: BatchResults, problem: ProblemResults, run: Path, on_event: Listener) -> Imported:
     with Store.open(run) as store:
         about = store.about()
-        source = Source(about.kernel_path, about.kernel_text)
         target = TARGETS[about.target]
-        kernel = check_measurable(source, Path(about.kernel_path), about.sizes, target.kind)
+        kernel = check_recorded(about.kernel_path, about.kernel_text, about.sizes, target.kind)
         files = RunFiles(store.folder, about, kernel, target.suffix)
         of_run = store.digests()
         measured = [m for m in problem.measured if m.entry.digest in of_run]
-        decisions = problem.decisions()
         before = {m.digest: m for m in store.measurements()}
         found = [
             Measurement(
@@ -133,12 +142,12 @@ def _import(results: BatchResults, problem: ProblemResults, run: Path, on_event:
                 results.device.name,
                 problem.outcome(m),
                 m.entry.bound_ns,
-                decisions[m.entry.digest],
+                problem.decisions[m.entry.digest],
             )
             for m in measured
         ]
         changed = [m for m in found if before.get(m.digest) != m]
-        codes = {m.digest: problem.code(m.digest) for m in changed if m.outcome.is_valid}
+        codes = {m.digest: problem.codes[m.digest] for m in changed if m.outcome.is_valid}
         store.append_measurements(changed, codes)
         failures = _failures(found, files)
         best = fastest_measured(store)

@@ -13,7 +13,7 @@ from pathlib import Path
 from spacedsl.api.batching import DEFAULT_TOP, NothingToMeasureError, batch
 from spacedsl.api.importing import Imported, check_same_device, import_results
 from spacedsl.api.problem import Listener, Preparing, UnknownNameError
-from spacedsl.api.targets import TARGETS
+from spacedsl.api.targets import TARGETS, recorded_machine
 from spacedsl.codegen.cuda.batches.driver import DeviceError, Gpu
 from spacedsl.codegen.cuda.batches.folders import RESULTS
 from spacedsl.codegen.cuda.batches.writing import RUNNER
@@ -21,6 +21,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.commands import command
 from spacedsl.diagnostics import counted
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.language.loader import resolved
 from spacedsl.search.store import Store
 
 
@@ -73,7 +74,7 @@ def check_gpu_of(run: Path) -> str:
     """
     with Store.open(run, read_only=True) as store:
         about = store.about()
-        device = TARGETS[about.target].recorded_device(about.device)
+        _, device = recorded_machine(about.target, about.device, run)
         if not isinstance(device, GpuDevice):
             raise UnknownNameError(f"{run}: a run for a CPU, whose times are measured already")
         name = _gpu_for(device)
@@ -95,7 +96,7 @@ def measure(
     Raises what `check_gpu_of`, `batch` and `import_results` do, and `BrokenOffError` where the GPU cannot be
     used to the end. What was measured before a `KeyboardInterrupt` is taken back, too.
     """
-    run = Path(run).resolve()
+    run = resolved(Path(run))
     on_event(Preparing(f"measuring on {check_gpu_of(run)}"))
     with Store.open(run):
         pass  # Another process that writes to it is not found out about only when all has been measured.

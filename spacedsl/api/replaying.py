@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from spacedsl import record
 from spacedsl.api.problem import (
     ChangedError,
@@ -21,7 +19,7 @@ from spacedsl.api.problem import (
     generator_digest,
     pose,
 )
-from spacedsl.api.targets import TARGETS
+from spacedsl.api.targets import TARGETS, recorded_machine
 from spacedsl.codegen.cuda.launcher import print_launcher
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.halide.export import has_bf16, schedule_text
@@ -31,11 +29,10 @@ from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.commands import command
-from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import UnknownDecisionError
-from spacedsl.kernels.backbones import check_measurable
-from spacedsl.kernels.device import CpuDevice, Device
+from spacedsl.kernels.backbones import check_recorded
+from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
@@ -172,10 +169,10 @@ def _rebuilt(recorded: Record, path: Path) -> tuple[Problem, Lowered]:
 
 
 def _posed(recorded: Record, path: Path, on_event: Listener) -> Problem:
-    source = Source(str(path), recorded.kernel.text)
-    kind = TARGETS[recorded.target].kind
-    kernel = check_measurable(source, Path(recorded.kernel.path), recorded.kernel.sizes, kind)
-    return pose(kernel, Path(recorded.space.path), _device(recorded, path), on_event)
+    target, device = recorded_machine(recorded.target, recorded.device, path)
+    of = recorded.kernel
+    kernel = check_recorded(of.path, of.text, of.sizes, target.kind)
+    return pose(kernel, Path(recorded.space.path), device, on_event)
 
 
 def _recorded_candidate(recorded: Record, path: Path, problem: Problem) -> Candidate:
@@ -204,12 +201,3 @@ def _changes(recorded: Record, problem: Problem) -> tuple[str, ...]:
         "the flags of the compiler": (recorded.code.flags, flags),
     }
     return tuple(what for what, (then, now) in then_and_now.items() if then != now)
-
-
-def _device(recorded: Record, path: Path) -> Device:
-    try:
-        return TARGETS[recorded.target].recorded_device(recorded.device)
-    except ValidationError as error:
-        raise ChangedError(
-            f"{path}: its `device` is no description of a machine: {error.errors()[0]['msg']}"
-        ) from None

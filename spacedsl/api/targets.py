@@ -12,7 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, check_known
+from pydantic import ValidationError
+
+from spacedsl.api.problem import (
+    ChangedError,
+    Listener,
+    Preparing,
+    UnknownNameError,
+    Waiting,
+    Warned,
+    check_known,
+)
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda import nvrtc
 from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
@@ -30,6 +40,7 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import Kind, locate
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.pipeline import backbone as pipeline
+from spacedsl.language.loader import resolved
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound
@@ -166,6 +177,7 @@ class Cuda(Target):
         if name is None:
             raise UnknownNameError(f"for which GPU? name one with --device: {', '.join(known)}, or a file")
         if Path(name).suffix in {".yaml", ".yml"}:
+            resolved(Path(name))
             return load_gpu(Path(name))
         check_known("GPU", name, known)
         return load_gpu(known[name])
@@ -209,6 +221,17 @@ _GPU_BOUNDS: Mapping[type, Callable[[Instance, GpuDevice], SearchBound]] = Mappi
 """By the class of the kernel that an instance is about."""
 
 TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in (Cpu(), Cuda())})
+
+
+def recorded_machine(target: str, device: Mapping[str, Any], where: Path) -> tuple[Target, Device]:
+    """What the record or the run in `where` is for; raises `ChangedError` for what is unknown here."""
+    if target not in TARGETS:
+        raise ChangedError(f"{where}: it is for a target `{target}`, which there is not")
+    try:
+        return TARGETS[target], TARGETS[target].recorded_device(device)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"]
+        raise ChangedError(f"{where}: its `device` is no description of a machine: {message}") from None
 
 
 def target_of(device: Device) -> Target:

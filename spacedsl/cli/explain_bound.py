@@ -34,11 +34,12 @@ def explain_bound(
     from spacedsl.api.bounding import explain_bound as explained
     from spacedsl.api.problem import apply, load_rules
     from spacedsl.api.targets import TARGETS, named_device, target_of
+    from spacedsl.language.loader import resolved
 
     read = api.load_kernel(kernel, parse_sizes(sizes))
     named = named_device(read, target, device)
     kind = (TARGETS["cpu"] if named is None else target_of(named)).kind
-    path = (space or read.space_for(kind)).resolve()
+    path = resolved(space or read.space_for(kind))
     # What is wrong in a file is said before this machine is measured.
     rules = load_rules(path, read, kind, lambda event: None)
     machine = named or api.local_device(progress=console.say, warn=console.warn)

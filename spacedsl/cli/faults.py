@@ -117,7 +117,7 @@ def _codes() -> dict[type[BaseException], ExitCode]:
 
 def _os_code(error: OSError) -> ExitCode:
     is_about_arguments = isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError))
-    return ExitCode.USAGE if is_about_arguments else ExitCode.ENVIRONMENT
+    return ExitCode.USAGE if is_about_arguments or error.errno == errno.ELOOP else ExitCode.ENVIRONMENT
 
 
 def _os_message(error: OSError) -> str:
@@ -125,6 +125,7 @@ def _os_message(error: OSError) -> str:
         errno.ENOENT: "there is no such file",
         errno.EISDIR: "this is a folder, not a file",
         errno.ENOTDIR: "this is a file, not a folder",
+        errno.ELOOP: "this is a link that leads back to itself",
         errno.EACCES: "permission denied",
         errno.ENOSPC: "no room is left on the disk",
         errno.EDQUOT: "no room is left in the user's share of the disk",

@@ -6,7 +6,9 @@ included; what it declares stands where it is included first.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +37,15 @@ def load_space(path: Path) -> space.Space:
     if loaded is None:
         raise DiagnosticError(diagnostics)
     return loaded
+
+
+def resolved(path: Path) -> Path:
+    """The path without links; raises `OSError` for links in a circle, and for what can be no path."""
+    try:
+        return path.resolve()
+    except (RuntimeError, ValueError) as error:
+        number = errno.ELOOP if isinstance(error, RuntimeError) else errno.ENOENT
+        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def check_file(path: Path) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
@@ -130,8 +141,8 @@ class _Reader:
 
     def read(self, source: Source, path: Path) -> None:
         """Adds the declarations of a file, with those of the files that it includes in their place."""
-        resolved = path.resolve()
-        self.seen.add(resolved)
+        place = resolved(path)
+        self.seen.add(place)
         self.sources.append(source)
         try:
             if len(source.text) > MOST_CHARACTERS:
@@ -142,7 +153,7 @@ class _Reader:
             return
         self.parsed.append(source)
         self.problems.extend(commented_divisions(source))
-        self.open_files.append(resolved)
+        self.open_files.append(place)
         for declaration in file.declarations:
             if isinstance(declaration, syntax.Include):
                 self._include(declaration.path, path)
@@ -153,17 +164,17 @@ class _Reader:
     def _include(self, written: syntax.Host, including: Path) -> None:
         path = including.parent / written.text
         try:
-            resolved = path.resolve()
-            self.includes.append((written.span, resolved))
-            if resolved.suffix != SUFFIX:
+            place = resolved(path)
+            self.includes.append((written.span, place))
+            if place.suffix != SUFFIX:
                 # A diagnostic shows lines of a file; those of other files are not for whoever wrote this one.
                 raise ValueError(f"only {SUFFIX} files can be included")
-            if resolved in self.open_files:
-                cycle = [p.name for p in self.open_files[self.open_files.index(resolved) :]]
-                hint = " -> ".join([*cycle, resolved.name])
+            if place in self.open_files:
+                cycle = [p.name for p in self.open_files[self.open_files.index(place) :]]
+                hint = " -> ".join([*cycle, place.name])
                 self.problems.append(Diagnostic("SP008", "this file includes itself", written.span, hint))
                 return
-            if resolved in self.seen:
+            if place in self.seen:
                 return
             if len(self.open_files) == MOST_OPEN_FILES:
                 raise ValueError(f"it is included through more than {MOST_OPEN_FILES} files")
@@ -174,7 +185,7 @@ class _Reader:
                 raise ValueError(f"with it, this space has more than {MOST_CHARACTERS:,} characters")
         except DiagnosticError as error:
             self.problems.extend(error.diagnostics)
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             message = f"cannot read `{written.text}`: {reason}"
             hint = f"the path is relative to {including.parent}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,14 @@ def test_what_fails_there_is_counted_and_never_the_best(back: Path) -> None:
     assert best["measured_on"] is None
 
 
+def test_what_was_measured_is_taken_back_where_the_rules_that_a_kernel_names_are_gone(back: Path) -> None:
+    with closing(sqlite3.connect(the_run(back) / "run.sqlite")) as connection, connection:
+        ((text,),) = connection.execute("SELECT value FROM about WHERE key = 'kernel_text'").fetchall()
+        changed = json.dumps(json.loads(text) + "space: gone.space\n")
+        connection.execute("UPDATE about SET value = ? WHERE key = 'kernel_text'", (changed,))
+    assert run("import", back / "batch").code == 0
+
+
 def test_a_time_below_the_bound_is_said(back: Path) -> None:
     about, *lines = results(back)
     rewrite(back, [about, *({**line, "warm_ns": [0.5] * 7} for line in lines)])
@@ -193,6 +202,7 @@ _NOBODYS = '{"problem": "axpy", "digest": "00", "failure": "crash", "message": "
         (3, _NOBODYS, ":3:1: error RC002: `axpy` of this batch has no implementation 00"),
         (1, _NOBODYS, ":1:1: error RC002: a result before the line that says what the device is"),
         (2, _NOBODYS.replace("crash", "boredom"), "`failure`"),
+        (2, f'{{"problem": {"1" * 5000}}}', ":2:1: error RC002: a number has too many digits"),
     ],
 )
 def test_what_is_no_result_is_shown_where_it_stands_and_nothing_is_taken_over(
@@ -205,6 +215,47 @@ def test_what_is_no_result_is_shown_where_it_stands_and_nothing_is_taken_over(
     assert ran.code == 1
     assert said in ran.err
     assert content(back) == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda packed: packed[:-20], "this is not what `batch` writes"),
+        (lambda packed: packed[:40] + b"what" + packed[44:], "this is not what `batch` writes"),
+        (lambda packed: b"what", "this is not what `batch` writes"),
+        (lambda packed: gzip.compress(b"[1]"), "this is not what `batch` writes"),
+        (lambda packed: gzip.compress(b"{}"), "it does not say what "),
+    ],
+)
+def test_decisions_that_were_damaged_stop_an_import_before_it_begins(
+    back: Path, damage: Callable[[bytes], bytes], said: str
+) -> None:
+    path, before = back / "batch" / "axpy" / "decisions.json.gz", content(back)
+    path.write_bytes(damage(path.read_bytes()))
+    ran = run("import", back / "batch")
+    assert ran.code == 1
+    assert f"{path}:1:1: error RC002: {said}" in ran.err
+    assert content(back) == before
+
+
+def test_the_best_that_was_measured_is_batched_with_what_had_been_predicted(back: Path) -> None:
+    about, *lines = results(back)
+    rewrite(back, [about, *({**line, "warm_ns": [9e6] * 7} for line in lines)])
+    assert run("import", back / "batch").code == 0
+    best = the_run(back) / "best.json"
+    assert json.loads(best.read_text())["time_ns"] == 9e6
+    assert run("batch", best, "--no-cases", "-o", back / "again").code == 0
+    entries = {
+        each["digest"]: each["predicted_ns"]
+        for name in ("batch", "again")
+        for each in json.loads((back / name / "axpy" / "problem.json").read_text())["implementations"]
+    }
+    assert len(entries) == ASKED
+    assert max(entries.values()) < 9e6
+    alone = shutil.copy(best, back)
+    ran = run("batch", alone, "--no-cases", "-o", back / "third")
+    assert ran.code == 2
+    assert f"{alone}: measured, and what was predicted only its run knows" in ran.err
 
 
 def test_times_of_another_gpu_are_not_taken_into_the_same_run(back: Path) -> None:

@@ -191,6 +191,34 @@ def test_a_run_of_another_machine_is_not_resumed(
     assert said in ran.err
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"policy": "luck"}, "went by a policy `luck`, which there is not"),
+        ({"target": "abacus"}, "it is for a target `abacus`, which there is not"),
+        ({"device": {}}, "its `device` is no description of a machine: "),
+    ],
+)
+def test_a_run_of_what_there_is_not_is_not_resumed(
+    explored: Run, tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    folder = with_about(shutil.copytree(explored.folder, tmp_path / "run"), **changes)
+    ran = run("resume", folder)
+    assert ran.code == 1
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("state", ["{", "{}", "[1]"])
+def test_a_random_state_that_is_none_is_damage(explored: Run, tmp_path: Path, state: str) -> None:
+    folder = shutil.copytree(explored.folder, tmp_path / "run")
+    with sqlite3.connect(folder / "run.sqlite") as connection:
+        connection.execute("UPDATE iteration SET random_state = ?", (state,))
+    connection.close()
+    ran = run("resume", folder, "-n", 1)
+    assert ran.code == 1
+    assert "is damaged: a random state is none" in ran.err
+
+
 def test_a_run_whose_budget_is_spent_and_one_of_other_cpus_of_this_processor_say_so(
     explored: Run, tmp_path: Path
 ) -> None:

@@ -29,6 +29,9 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "no YAML": ("kernel: [a, b\nfoo: }", [("KF001", 2, 4, "expected ',' or ']'")]),
     "a tab": ("kernel: x\n\tfoo: 1\n", [("KF001", 2, 1, "cannot start any token")]),
     "a control character": ("kernel: \x01\n", [("KF001", 1, 9, "control character")]),
+    "a version that nobody knows": ("%YAML 1.3\n---\nkernel: x\n", [("KF001", 1, 1, "directive")]),
+    "an escape of no character": ('kernel: "\\U00110000"\n', [("KF001", 1, 1, "an escape")]),
+    "a tag that is no UTF-8": ("kernel: !a%25zz x\n", [("KF001", 1, 1, "a tag")]),
     "an undefined alias": ("kernel: *zz\n", [("KF001", 1, 9, "undefined alias")]),
     "two documents": (
         MATMUL + "---\n" + MATMUL,
@@ -372,8 +375,11 @@ def test_every_mistake_is_reported_at_its_place(name: str) -> None:
         ("- 'C[i, j] = sum[p](A[i, p] * D[p, j])'", (9, 33)),
         ("- C[i, j] =\n       sum[p](A[i, p] * D[p, j])", (10, 25)),
         ("- |2 # with an indicator\n      C[i, j] = sum[p](A[i, p] * D[p, j])", (10, 34)),
+        ("- &line C[i, j] = sum[p](A[i, p] * D[p, j])", (9, 38)),
+        ("- !!str 'C[i, j] = sum[p](A[i, p] * D[p, j])'", (9, 39)),
+        ("- !!str &line\n      C[i, j] = sum[p](A[i, p] * D[p, j])", (10, 34)),
     ],
-    ids=["literal", "folded", "joined", "escaped", "quoted", "plain", "indicator"],
+    ids=["literal", "folded", "joined", "escaped", "quoted", "plain", "indicator", "anchor", "tag", "both"],
 )
 def test_positions_are_right_in_every_style_of_text(line: str, place: tuple[int, int]) -> None:
     with pytest.raises(DiagnosticError) as raised:
@@ -419,7 +425,9 @@ def test_a_damaged_file_never_raises_anything_else(data: st.DataObject) -> None:
     text = MATMUL + "tiling: {i: [[2, 4], [2]]}\nsearch: {time: 1m}\n"
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 12)))
-    new = data.draw(st.text(st.sampled_from("ABij0129[]{}()=+-*/:,&!|>'\"\\ \n\t#%@ä\x00"), max_size=6))
+    characters = st.sampled_from("ABUij0129[]{}()=+-*/:,&!|>'\"\\ \n\t#%@ä\x00")
+    words = st.sampled_from(["%YAML 1.3\n---\n", '"\\U00110000"', "!a%25zz "])
+    new = data.draw(st.text(characters, max_size=6) | words)
     try:
         check(text[:start] + new + text[end:])
     except DiagnosticError as error:

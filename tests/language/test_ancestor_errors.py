@@ -190,6 +190,7 @@ BYTES: dict[str, tuple[bytes, list[tuple[str, int, int]]]] = {
     "a zero byte": (b"require \x00 true", [("SP003", 1, 9)]),
     "a zero byte in code": (b'require "1 < \x00 2"', [("SP060", 1, 14)]),
     "bytes that are no UTF-8": (b"// \n  \xff\xfe", [("SP001", 2, 3)]),
+    "bytes that are no UTF-8 behind a mark": (b"\xef\xbb\xbf// \xe4", [("SP001", 1, 4)]),
     "half a character": ("// \u00e4".encode()[:-1], [("SP001", 1, 4)]),
     "a lone surrogate": (b"// \xed\xa0\x80", [("SP001", 1, 4)]),
     "UTF-16": ("set A: end".encode("utf-16"), [("SP001", 1, 1)]),

@@ -16,23 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.checks import checks
-from spacedsl.diagnostics import Source
-from spacedsl.kernels.backbones import MeasurableKernel, check_measurable
+from spacedsl.codegen.checks import checks, finite
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.backbones import MeasurableKernel, check_recorded
 
 
 def write_cases(folder: Path, kernel: MeasurableKernel, seed: int) -> None:
-    """Raises `NotFiniteError`, `OSError`."""
+    """Makes the folder; raises `DiagnosticError` (KF047) where results are not finite, `OSError`."""
     arrays: dict[str, Any] = {}
     about: list[dict[str, Any]] = []
     made = checks(kernel).make_cases(kernel, np.random.default_rng(seed))
-    for number, case in enumerate(made):
-        arrays |= {f"{number}/in/{name}": array for name, array in case.inputs.items()}
-        arrays |= {f"{number}/out/{name}": array for name, array in case.expected.items()}
-        own = {n: t for n, t in case.tolerances.items() if isinstance(t, np.ndarray)}
-        arrays |= {f"{number}/tolerance/{name}": tolerance for name, tolerance in own.items()}
-        tolerances = {n: t for n, t in case.tolerances.items() if n not in own}
-        about.append({"name": case.name, "parameters": dict(case.parameters), "tolerances": tolerances})
+    with finite(kernel):
+        for number, case in enumerate(made):
+            arrays |= {f"{number}/in/{name}": array for name, array in case.inputs.items()}
+            arrays |= {f"{number}/out/{name}": array for name, array in case.expected.items()}
+            own = {n: t for n, t in case.tolerances.items() if isinstance(t, np.ndarray)}
+            arrays |= {f"{number}/tolerance/{name}": tolerance for name, tolerance in own.items()}
+            tolerances = {n: t for n, t in case.tolerances.items() if n not in own}
+            about.append({"name": case.name, "parameters": dict(case.parameters), "tolerances": tolerances})
+    folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "cases.npz", **arrays)
     # Last: where it lies, the arrays are whole.
     (folder / "cases.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
@@ -40,8 +42,7 @@ def write_cases(folder: Path, kernel: MeasurableKernel, seed: int) -> None:
 
 def kernel_of(problem: Mapping[str, Any]) -> MeasurableKernel:
     """Of what `problem.json` says."""
-    source = Source(problem["kernel_path"], problem["kernel_text"])
-    return check_measurable(source, Path(problem["kernel_path"]), problem["sizes"], "gpu")
+    return check_recorded(problem["kernel_path"], problem["kernel_text"], problem["sizes"], "gpu")
 
 
 def main(folder: Path) -> None:
@@ -50,4 +51,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except DiagnosticError as error:
+        # Whoever waits for the cases shows a line.
+        sys.exit(str(error).partition("\n")[0])

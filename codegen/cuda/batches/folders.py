@@ -19,6 +19,8 @@ CODES = "implementations"
 DECISIONS = "decisions.json.gz"
 """What each implementation is made of, by its digest: much text, which only `import` reads."""
 CASES = ("cases.npz", "cases.json")
+MAKING = ".cases-"
+"""How the folder begins in which test cases are made, before they take their places."""
 RUNS = "runs"
 """Of explorations, which may lie beside a batch of theirs."""
 
@@ -37,7 +39,9 @@ def occupied(folder: Path, names: Sequence[str] = ()) -> str | None:
         return f"{there}: this is a file, not a folder"
     if (folder / RESULTS).exists():
         return f"{folder} holds results of an earlier batch: take another folder"
-    if not folder.exists() or not any(path.name != RUNS for path in folder.iterdir()):
+    if not folder.exists() or all(
+        path.name == RUNS or path.name.startswith(MAKING) for path in folder.iterdir()
+    ):
         return None
     earlier = _problems(folder)
     if earlier is None:

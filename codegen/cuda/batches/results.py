@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -106,22 +107,13 @@ class ProblemResults:
     asked: int
     """Implementations in the batch."""
     measured: tuple[Measured, ...]
+    decisions: Mapping[str, tuple[Decision, ...]]
+    """What each implementation of the space is made of, by its digest."""
+    codes: Mapping[str, str]
+    """Of those of a run that were right."""
 
     def outcome(self, measured: Measured) -> Outcome:
         return measured.warm if self.cache == "warm" else measured.cold
-
-    def code(self, digest: str) -> str:
-        return (self.folder / code_path(digest)).read_text(encoding="utf-8")
-
-    def decisions(self) -> dict[str, tuple[Decision, ...]]:
-        """What each implementation is made of, by its digest."""
-        text = gzip.decompress((self.folder / DECISIONS).read_bytes())
-        return {
-            digest: tuple(
-                Decision(choice, tuple(objects), tuple(values)) for choice, objects, values in made_of
-            )
-            for digest, made_of in json.loads(text).items()
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +124,7 @@ class BatchResults:
 
 
 def read_results(path: Path) -> BatchResults:
-    """Raises `DiagnosticError` (RC002) for the first line that is wrong, `OSError`."""
+    """All of it; raises `DiagnosticError` (RC002) for the first line or file that is wrong, `OSError`."""
     source = Source.read(path)
     batch = _document(path.parent / BATCH, _Batch)
     problems = {name: _document(path.parent / name / PROBLEM, _Problem) for name in batch.problems}
@@ -160,19 +152,51 @@ def read_results(path: Path) -> BatchResults:
         about.device,
         about.limits,
         tuple(
-            ProblemResults(
-                name,
-                problem.kernel,
-                problem.sizes,
-                problem.cache,
-                problem.runs,
-                path.parent / name,
-                len(problem.implementations),
-                tuple(measured for (of, _), measured in found.items() if of == name),
-            )
+            _results(path.parent / name, problem, [each for (of, _), each in found.items() if of == name])
             for name, problem in problems.items()
         ),
     )
+
+
+def _results(folder: Path, problem: _Problem, measured: Sequence[Measured]) -> ProblemResults:
+    # What is of no run is not taken back into one.
+    made_of = _decisions(folder / DECISIONS) if problem.runs or (folder / DECISIONS).exists() else {}
+    taken = [each for each in measured if problem.runs and each.entry.digest in made_of]
+    return ProblemResults(
+        folder.name,
+        problem.kernel,
+        problem.sizes,
+        problem.cache,
+        problem.runs,
+        folder,
+        len(problem.implementations),
+        tuple(measured),
+        made_of,
+        {each.entry.digest: _code(folder, each) for each in taken if each.warm.is_valid},
+    )
+
+
+def _code(folder: Path, measured: Measured) -> str:
+    return Source.read(folder / code_path(measured.entry.digest)).text
+
+
+def _decisions(path: Path) -> dict[str, tuple[Decision, ...]]:
+    """What each implementation is made of, by its digest."""
+    packed = path.read_bytes()
+    try:
+        return {
+            digest: tuple(
+                Decision(choice, tuple(objects), tuple(values)) for choice, objects, values in made_of
+            )
+            for digest, made_of in json.loads(gzip.decompress(packed)).items()
+        }
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, AttributeError, RecursionError):
+        raise damaged(path, "this is not what `batch` writes: it is damaged") from None
+
+
+def damaged(path: Path, message: str) -> DiagnosticError:
+    """What is said of a file that is no text."""
+    return _wrong(Source(str(path), ""), 0, message)
 
 
 def _measured(entry: Entry, line: _TimedLine | _FailedLine) -> Measured:
@@ -210,6 +234,8 @@ def _json(source: Source, start: int, text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise _wrong(source, start + error.pos, f"this is not JSON: {error.msg}") from None
+    except ValueError:
+        raise _wrong(source, start, "a number has too many digits") from None
     except RecursionError:
         raise _wrong(source, start, "this is nested too deeply") from None
 

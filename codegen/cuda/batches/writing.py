@@ -13,12 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.batches.cases import write_cases
-from spacedsl.codegen.cuda.batches.folders import BATCH, CODES, DECISIONS, PROBLEM, clear, code_path
+from spacedsl.codegen.cuda.batches.folders import (
+    BATCH,
+    CASES,
+    CODES,
+    DECISIONS,
+    MAKING,
+    PROBLEM,
+    clear,
+    code_path,
+)
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
 from spacedsl.codegen.machine import processor
@@ -70,10 +80,22 @@ def write_batch(
     """Fills a folder with each code once; an earlier batch that lies there is replaced (`folders.py`).
 
     `seed`: of the values of the test cases; without `has_cases`, the other machine makes them. Raises
-    `NotFiniteError`, `OSError`.
+    `DiagnosticError` (KF047) for a kernel without any, before anything is replaced, `OSError`.
     """
     named = dict(zip(names(problems), problems, strict=True))
-    clear(folder)
+    there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    with TemporaryDirectory(prefix=MAKING, dir=there) as made:
+        if has_cases:
+            for name, problem in named.items():
+                write_cases(Path(made) / name, problem.kernel, seed)
+        clear(folder)
+        return _fill(folder, Path(made), device, named, seed)
+
+
+def _fill(
+    folder: Path, cases: Path, device: GpuDevice, named: Mapping[str, BatchedProblem], seed: int
+) -> Written:
+    """`cases`: a folder with those of each problem, which are moved."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "schema": 2,
@@ -84,9 +106,8 @@ def write_batch(
     _write_json(folder / BATCH, document)
     with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
         written = [_write(folder / n, device, p, seed, compilers) for n, p in named.items()]
-    if has_cases:
-        for name, problem in named.items():
-            write_cases(folder / name, problem.kernel, seed)
+    for made in sorted(cases.glob("*/*"), key=lambda path: CASES.index(path.name)):
+        made.rename(folder / made.relative_to(cases))
     for kernels in (PROBES, COMPARING):
         cubin = compile_cubin(kernels.read_text(encoding="utf-8"), device.compute_capability)
         (folder / kernels.with_suffix(".cubin").name).write_bytes(cubin.code)

@@ -29,8 +29,9 @@ from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Cubin
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.tree.verify import verify
+from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.kernel_file import KernelFile, check_kernel
 from tests.codegen.cuda.fake_gpu import environment, substitute
 from tests.codegen.cuda.grids import device, random_candidates, space_of
 from tests.codegen.kernels import axpy
@@ -246,6 +247,28 @@ def test_the_other_machine_makes_the_same_test_cases(written: Path, tmp_path: Pa
         assert all((made[name] == kept[name]).all() for name in kept)
 
 
+def with_text(written: Path, folder: Path, more: str) -> Path:
+    """The folder of a problem without test cases, whose kernel file goes on."""
+    shutil.copytree(written / "axpy", folder / "axpy", ignore=shutil.ignore_patterns("cases.*"))
+    path = folder / "axpy" / "problem.json"
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps({**about, "kernel_text": about["kernel_text"] + more}))
+    return folder / "axpy"
+
+
+def test_the_rules_that_a_kernel_names_are_not_needed_for_its_test_cases(
+    written: Path, tmp_path: Path
+) -> None:
+    problem = with_text(written, tmp_path, "space: only/there.space\n")
+    cases.main(problem)
+    assert (problem / "cases.json").exists()
+
+
+def test_why_there_are_no_test_cases_is_said_in_a_line(written: Path, tmp_path: Path) -> None:
+    with pytest.raises(arena.CasesError, match=r"came without test cases.*: error KF\d+: [^\n]*$"):
+        arena.make_cases(with_text(written, tmp_path, "tolerance: much\n"))
+
+
 @pytest.mark.parametrize(("tolerance", "at"), [(0.0, (2,)), (8.0, None)])
 def test_integers_of_64_bits_are_not_rounded_where_they_have_to_be_equal(
     tolerance: float, at: tuple[int, ...] | None
@@ -287,6 +310,30 @@ def test_a_batch_takes_the_place_of_an_earlier_one(tmp_path: Path, monkeypatch: 
     assert occupied(folder, ("b", "c")) is None
     write_batch(folder, device(), [small("b")], seed=3)
     assert content(folder) == content(tmp_path / "new") | others
+
+
+def test_a_kernel_without_test_cases_is_shown_before_an_earlier_batch_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "compile_cubin", lambda code, compute_capability: Cubin(b"", {}))
+    write_batch(tmp_path / "batch", device(), [small("a")], seed=3)
+    before = content(tmp_path)
+    text = """
+kernel: overflow
+backbone: linalg
+sizes: {m: 4, k: 1024}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  y: {dtype: f32, shape: [m], output: true}
+compute:
+  - y[i] = prod[p](abs(A[i, p]) + 2)
+"""
+    overflowing = check_kernel(Source("overflow.yaml", text), Path("overflow.yaml"), {}, "gpu")
+    for folder in (tmp_path / "batch", tmp_path / "new" / "folder"):
+        with pytest.raises(DiagnosticError, match=r"overflow.yaml:9:5: error KF047: `y` is not finite"):
+            write_batch(folder, device(), [replace(small("a"), kernel=overflowing)], seed=3)
+    assert content(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["batch"]
 
 
 def test_the_folder_of_what_was_interrupted_is_a_batch(
