@@ -21,6 +21,7 @@ from spacedsl.kernels.device import Device, gpus, load_any_device
 from spacedsl.kernels.kernel_file import locate
 from spacedsl.kernels.plain.kernel_file import PlainFile
 from spacedsl.language.loader import load_space
+from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
 
 
@@ -34,11 +35,11 @@ def check_kernel(path: Path) -> tuple[Diagnostic, ...]:
     report: list[Diagnostic] = []
     remarks: tuple[Diagnostic, ...] = ()
     if isinstance(kernel, PlainFile):
-        _look(lambda: _check_decisions(kernel, kernel.space, None), report)
+        _look(lambda: _check_rules(kernel, kernel.space, None), report)
     else:
         machine = _check_search(kernel, report)
         made = kernel.made_for(machine.kind)
-        _look(lambda: _check_decisions(made, made.space_for(machine.kind), machine), report)
+        _look(lambda: _check_rules(made, made.space_for(machine.kind), machine), report)
         remarks = made.remarks
     if report:
         raise DiagnosticError((*remarks, *report))
@@ -69,9 +70,17 @@ def _check_search(kernel: MeasurableKernel, report: list[Diagnostic]) -> Device:
     return device or load_any_device(next(iter(gpus().values())))
 
 
-def _check_decisions(kernel: AnyKernel, space: Path, device: Device | None) -> None:
+def _check_rules(kernel: AnyKernel, space: Path, device: Device | None) -> None:
+    """The space, and what the file says of its choices: decisions, and an ordering of a search."""
     compiled = compile_space(load_space(space))
-    if kernel.decisions:
-        wrong = wrong_decisions(kernel, instantiate(compiled, kernel.backbone, device, Engine.NATIVE))
-        if wrong:
-            raise DiagnosticError(wrong)
+    ordering = None if isinstance(kernel, PlainFile) else kernel.search.ordering
+    if not kernel.decisions and ordering is None:
+        return
+    instance = instantiate(compiled, kernel.backbone, device, Engine.NATIVE)
+    report = [*wrong_decisions(kernel, instance)]
+    try:
+        select_ordering(instance, instance.space, ordering)
+    except DiagnosticError as error:
+        report += error.at(locate(kernel, "search", "ordering")).diagnostics
+    if report:
+        raise DiagnosticError(report)

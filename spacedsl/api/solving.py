@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spacedsl.api.problem import EmptySpaceError, with_decisions
+from spacedsl.api.problem import EmptySpaceError, UnknownNameError, with_decisions
 from spacedsl.api.targets import named_device
 from spacedsl.codegen.pipeline.schedule import VOCABULARY, CandidateDecisions, schedule, text
 from spacedsl.compiler import compile_space
@@ -81,7 +81,11 @@ def pose_unmeasured(
     kernel = load_any(path, sizes or {})
     machine: Device | None = None
     usual = kernel.space
-    if not isinstance(kernel, PlainFile):
+    if isinstance(kernel, PlainFile):
+        if target is not None or device is not None:
+            flag = "target" if target is not None else "device"
+            raise UnknownNameError(f"{path}: a plain kernel is for no machine: leave out --{flag}")
+    else:
         machine = named_device(kernel, target, device) or load_any_device(DEVICE)
         kernel = kernel.made_for(machine.kind)
         usual = kernel.space_for(machine.kind)

@@ -24,6 +24,7 @@ from spacedsl.cli.options import (
     SpaceFile,
     Verbose,
     configuration,
+    configuration_file,
     explain_hint,
     parse_duration,
     parse_sizes,
@@ -133,7 +134,7 @@ def explore(
         api.check_gpu(settings.device)
     machine = settings.device if settings.target == "cuda" else None
     hint = explain_hint(kernel, size, space, settings.target, machine)
-    with watch(console) as on_event, _blame(loaded, given, hint):
+    with watch(console) as on_event, _blame(loaded, given, config, hint):
         result = api.explore(
             loaded,
             space=space,
@@ -167,9 +168,11 @@ def _settings(given: Settings, kernel: MeasurableKernel, config: Path | None) ->
 
 
 @contextmanager
-def _blame(kernel: MeasurableKernel, given: Settings, explain_hint: str) -> Iterator[None]:
-    """What only the posed problem shows: a name that came from the kernel file is shown there, and an empty
-    space names the command that explains it.
+def _blame(
+    kernel: MeasurableKernel, given: Settings, config: Path | None, explain_hint: str
+) -> Iterator[None]:
+    """What only the posed problem shows: a name that came from a file is shown there, and an empty space
+    names the command that explains it.
     """
     from spacedsl import api
     from spacedsl.kernels.kernel_file import locate
@@ -180,10 +183,13 @@ def _blame(kernel: MeasurableKernel, given: Settings, explain_hint: str) -> Iter
         raise CommandError(str(error), ExitCode.EMPTY_SPACE, explain_hint) from None
     except DiagnosticError as error:
         is_flag = all(d.span.source.name == "--ordering" for d in error.diagnostics)
-        if not is_flag or given.ordering is not None or kernel.search.ordering is None:
+        if not is_flag or given.ordering is not None:
             raise
-        place = locate(kernel, "search", "ordering")
-        raise DiagnosticError([replace(d, span=place) for d in error.diagnostics]) from None
+        if kernel.search.ordering is not None:
+            raise error.at(locate(kernel, "search", "ordering")) from None
+        said = "; ".join(d.message for d in error.diagnostics)
+        named = f"{configuration_file(config)}: [tool.spacedsl] `ordering`"
+        raise CommandError(f"{named}: {said}", hint=error.diagnostics[0].hint) from None
     except api.UnknownNameError as error:
         for option, said in (("policy", "no policy"), ("device", "no GPU")):
             is_from_file = getattr(given, option) is None and getattr(kernel.search, option) is not None

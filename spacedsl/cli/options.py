@@ -166,22 +166,27 @@ def parse_sizes(items: Iterable[str]) -> dict[str, int]:
 
 def configuration(file: Path | None) -> Settings:
     """The settings of `--config FILE`, or of the nearest pyproject.toml at or above the working folder."""
-    if file is not None:
-        return _read(file)
-    for folder in (Path.cwd(), *Path.cwd().parents):
-        candidate = folder / "pyproject.toml"
-        if candidate.is_file():
-            return _read(candidate)
-    return Settings()
+    read = configuration_file(file)
+    return Settings() if read is None else _read(read, is_named=file is not None)
 
 
-def _read(file: Path) -> Settings:
+def configuration_file(file: Path | None) -> Path | None:
+    """Where they stand; None where there is no such file."""
+    folders = (Path.cwd(), *Path.cwd().parents)
+    return file or next((f / "pyproject.toml" for f in folders if (f / "pyproject.toml").is_file()), None)
+
+
+def _read(file: Path, *, is_named: bool) -> Settings:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{file}: this is not TOML: {error}") from None
     tool = document.get("tool", {})
-    table = tool.get("spacedsl", {}) if isinstance(tool, dict) else {}
+    table = tool.get("spacedsl") if isinstance(tool, dict) else None
+    if table is None:
+        if is_named:
+            raise CommandError(f"{file}: there is no table [tool.spacedsl] in it")
+        return Settings()
     if not isinstance(table, dict):
         raise CommandError(f"{file}: `tool.spacedsl` must be a table")
     return _settings(file, table)
