@@ -11,9 +11,9 @@ from pathlib import Path
 
 from spacedsl.diagnostics import Diagnostic
 from spacedsl.engine.decision import Decision
+from spacedsl.files import resolved
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import DecisionEntry
-from spacedsl.language.loader import SUFFIX, resolved
 
 SPACES = Path(__file__).resolve().parent / "spaces"
 """The rules that belong to the backbones."""
@@ -37,7 +37,7 @@ def not_a_space(path: Path) -> str | None:
         place = resolved(path)
     except OSError as error:
         return f"{path}: {error.strerror}"
-    if place.suffix != SUFFIX:
+    if place.suffix != ".space":
         # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
         return f"{path} is no .space file"
     if path.is_dir():

@@ -1,10 +1,12 @@
-"""Files that are replaced as a whole.
+"""Paths that users name, and files that are replaced as a whole.
 
-In: a path and its new text. Out: the file. Whoever reads it at any moment sees an old or the new text.
+In: a path, and the new text of a file. Out: the path without links, or why it leads nowhere; the file.
+Whoever reads it at any moment sees an old or the new text.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -22,3 +24,12 @@ def replace_text(path: Path, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def resolved(path: Path) -> Path:
+    """The path without links; raises `OSError` for links in a circle, and for what can be no path."""
+    try:
+        return path.resolve()
+    except (RuntimeError, ValueError) as error:
+        number = errno.ELOOP if isinstance(error, RuntimeError) else errno.ENOENT
+        raise OSError(number, os.strerror(number), str(path)) from None

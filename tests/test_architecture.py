@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LINKS = ("codegen", "grammars", "kernels", "search")
 
-CORE = ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler", "spacedsl.engine")
+CORE = ("spacedsl.files", "spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler", "spacedsl.engine")
 # What the modules of a package may import of this project; the longest matching name decides.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl": ("spacedsl.api", "spacedsl.loaded"),
@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.c_compilers": (),
     "spacedsl.processes": (),
     "spacedsl.files": (),
-    "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
+    "spacedsl.language": ("spacedsl.files", "spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": (
         "spacedsl.c_compilers",
         "spacedsl.loaded",
@@ -52,7 +52,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *CORE,
         "spacedsl.c_compilers",
         "spacedsl.processes",
-        "spacedsl.files",
         "spacedsl.kernels",
         "spacedsl.codegen",
     ),
@@ -61,7 +60,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "spacedsl.oracle",
         "spacedsl.c_compilers",
         "spacedsl.commands",
-        "spacedsl.files",
         "spacedsl.record",
         "spacedsl.kernels",
         "spacedsl.search",

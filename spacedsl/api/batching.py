@@ -24,10 +24,10 @@ from spacedsl.codegen.running.memory import check_memory
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
+from spacedsl.files import resolved
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.language.loader import resolved
 from spacedsl.record import MeasuredRecord, read
 from spacedsl.search.restoring import implementations
 from spacedsl.search.state import Contender

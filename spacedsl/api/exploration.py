@@ -40,10 +40,10 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.machine import processor
 from spacedsl.commands import command
 from spacedsl.engine.candidate import Candidate
+from spacedsl.files import resolved
 from spacedsl.kernels.backbones import MeasurableKernel, check_recorded, load_measurable
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.search_options import budget_s
-from spacedsl.language.loader import resolved
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES

@@ -20,8 +20,8 @@ from spacedsl.codegen.cuda.batches.writing import RUNNER
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.commands import command
 from spacedsl.diagnostics import counted
+from spacedsl.files import resolved
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.language.loader import resolved
 from spacedsl.search.store import Store
 
 

@@ -33,6 +33,7 @@ from spacedsl.codegen.running.memory import check_memory, flush_bytes
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.files import resolved
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_any_device, load_gpu
 from spacedsl.kernels.evaluation import Evaluator
@@ -40,7 +41,6 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import Kind, locate
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.pipeline import backbone as pipeline
-from spacedsl.language.loader import resolved
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound

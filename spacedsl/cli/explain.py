@@ -52,6 +52,9 @@ LONG_RUN = 4
 UNTELLING = (0, 2**64 - 1, 2**63 - 1, 1 - 2**63)
 """What ends of counters and quantities are where nothing is known."""
 
+USUAL_TIME = "1m"
+"""After which a question is given up."""
+
 
 def explain(
     kernel: AnyKernel,
@@ -77,8 +80,11 @@ def explain(
         bool, typer.Option("--bound", help="What the lower bound on the time of what is left consists of.")
     ] = False,
     time: Annotated[
-        str, typer.Option("--time", "-t", metavar="1m", help="Give up after this long: 90s, 3m, 1h30m.")
-    ] = "1m",
+        str | None,
+        typer.Option(
+            "--time", "-t", metavar="1m", help="Give up after this long: 90s, 3m, 1h30m. Default: 1m."
+        ),
+    ] = None,
     size: Sizes = None,
     space: SpaceFile = None,
     target: Target = None,
@@ -92,8 +98,10 @@ def explain(
     from spacedsl.api import explaining, solving, statements
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    time_s = parse_duration(time)
+    time_s = parse_duration(time or USUAL_TIME)
     if bound:
+        if time is not None:
+            raise CommandError("--time: a bound is not searched for", hint="leave it out")
         if question is not None:
             hint = "leave out the question, or --bound"
             raise CommandError("--bound explains a time, and a question asks for something else", hint=hint)
@@ -116,7 +124,7 @@ def explain(
         answer = explaining.explain(problem, question, taken, time_s=time_s)
     except TimeoutError:
         hint = "--time gives it longer"
-        raise CommandError(f"no answer after {time}", ExitCode.NO_CANDIDATE, hint) from None
+        raise CommandError(f"no answer after {time or USUAL_TIME}", ExitCode.NO_CANDIDATE, hint) from None
     if json:
         console.document(_document(answer))
     else:

@@ -34,7 +34,7 @@ def explain_bound(
     from spacedsl.api.bounding import explain_bound as explained
     from spacedsl.api.problem import apply, load_rules
     from spacedsl.api.targets import TARGETS, named_device, target_of
-    from spacedsl.language.loader import resolved
+    from spacedsl.files import resolved
 
     read = api.load_kernel(kernel, parse_sizes(sizes))
     named = named_device(read, target, device)

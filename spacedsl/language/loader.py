@@ -6,14 +6,13 @@ included; what it declares stands where it is included first.
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, Span
+from spacedsl.files import resolved
 from spacedsl.language import space, syntax
 from spacedsl.language.checker import check
 from spacedsl.language.parser import parse
@@ -37,15 +36,6 @@ def load_space(path: Path) -> space.Space:
     if loaded is None:
         raise DiagnosticError(diagnostics)
     return loaded
-
-
-def resolved(path: Path) -> Path:
-    """The path without links; raises `OSError` for links in a circle, and for what can be no path."""
-    try:
-        return path.resolve()
-    except (RuntimeError, ValueError) as error:
-        number = errno.ELOOP if isinstance(error, RuntimeError) else errno.ENOENT
-        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def check_file(path: Path) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:

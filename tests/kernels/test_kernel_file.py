@@ -433,7 +433,7 @@ def test_a_damaged_file_never_raises_anything_else(data: st.DataObject) -> None:
     except DiagnosticError as error:
         assert error.diagnostics
         for diagnostic in error.diagnostics:
-            assert 0 <= diagnostic.span.start <= len(text) + 6
+            assert 0 <= diagnostic.span.start <= len(text) + len(new)
 
 
 def test_sizes_from_outside_replace_those_of_the_file() -> None:
