@@ -16,7 +16,7 @@ from spacedsl.codegen.c.build import BuildError, find_compiler
 from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.checks import Part, checks
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.cuda.twin import WATCHED, build_twin
+from spacedsl.codegen.cuda.twin import BYTEWISE, WATCHED, build_twin
 from spacedsl.codegen.generation import Generation, generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.measurement import Measurement, Options
@@ -140,7 +140,7 @@ class Checker:
             message = f"a CPU cannot check it in time: no corner of it has less than {count:.1e} statements"
             return Outcome(None, Failure.RUN_TIMEOUT, message)
         try:
-            flags = watching() if is_watched else ()
+            flags = (*watching(), *_cells(program)) if is_watched else ()
             build_twin(print_cuda(program), library, order=SHUFFLED, extra_flags=flags)
         except BuildError as error:
             return Outcome(
@@ -177,6 +177,13 @@ def _enter(worker: WorkerProcess, part: Part) -> dict[str, Any]:
 def watching() -> tuple[str, ...]:
     """Flags of a twin that sees races; of compilers other than GCC, of one that does not."""
     return () if find_compiler().is_clang else WATCHED
+
+
+def _cells(program: Program) -> tuple[str, ...]:
+    """The flag that has races looked for byte by byte, where something is a byte."""
+    shared = (tensor for grid in program.body if isinstance(grid, Grid) for tensor in grid.shared)
+    tensors = (*program.tensors, *(each.tensor for each in program.scratch), *shared)
+    return (BYTEWISE,) if any(tensor.dtype.nbytes == 1 for tensor in tensors) else ()
 
 
 def _easy(series: Iterator[tuple[Part, Program]], easily: int) -> tuple[Part, Program, int]:

@@ -22,6 +22,9 @@ WATCHED = ("-fsanitize=thread", "-nodefaultlibs", "-Wl,--no-as-needed", "-lgcc_s
 """Flags of GCC beside those: the twin sees races, and runs some times as long. The library of that sanitizer
 is left out, as `races.h` takes its place."""
 
+BYTEWISE = "-DTWIN_CELL_BYTES=1"
+"""For arrays of single bytes, whose neighbours are no race; else, races are looked for in cells of two."""
+
 MOST_SHARED_BYTES = 256 << 10
 """Of a block, on any device."""
 

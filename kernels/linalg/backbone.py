@@ -260,7 +260,7 @@ VECTOR_BYTES, VECTOR_LANES = 16, 4
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
     "is_short", "readers", "followed_dims", "added_levels", "item_bytes", "is_storable", "maker", "is_large",
-    "is_access", "is_narrow", "neighbours",
+    "is_access", "is_narrow", "neighbours", "register_lanes",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -330,6 +330,11 @@ class Instruction:
     def is_narrow(self) -> bool:
         """Of a load whose value may go through memory: whether it loads less than it computes in."""
         return self.is_storable and self.op is Op.LOAD and self.item_bytes < self.dtype.nbytes
+
+    @property
+    def register_lanes(self) -> int:
+        """Of what it computes in, the most that a vector of a GPU holds."""
+        return min(VECTOR_LANES, VECTOR_BYTES // self.dtype.nbytes)
 
     @property
     def neighbours(self) -> tuple[Dimension, ...]:

@@ -403,7 +403,10 @@ class _Evaluator(Evaluator):
             return self.taken(array, node, grid), None if held is None else self.taken(held, node, grid)
         index = np.broadcast_arrays(*where)
         value = array[tuple(index)]
-        error = np.zeros(value.shape, np.float32) if held is None else held[tuple(index)].astype(np.float32)
+        # Of a single position, as each hit of an update has, there is an array as well.
+        error = (
+            np.zeros(value.shape, np.float32) if held is None else np.array(held[tuple(index)], np.float32)
+        )
         for some, beside in _beside(off, index, array.shape):
             found = distance(array[beside], value[some])
             error[some] = np.maximum(error[some], found if held is None else found + held[beside])

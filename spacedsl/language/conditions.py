@@ -217,6 +217,9 @@ class Conditions:
     def _enum_with_other(
         self, test: syntax.Compared, left: syntax.Expression, right: syntax.Expression
     ) -> None:
+        uses = [side for side in (left, right) if isinstance(side, syntax.Use)]
+        if any(side.name.text not in self.names.choices and self._use(side) is None for side in uses):
+            return
         for side, other in ((left, right), (right, left)):
             if isinstance(side, syntax.Use) and isinstance(other, syntax.ValueUse):
                 if test.operator.text not in ("==", "!="):

@@ -12,6 +12,8 @@ import pytest
 
 import spacedsl
 from spacedsl import api
+from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.kernels.evaluation import Failure, Outcome
 from spacedsl.search.state import KEPT_DEFECTS
 from tests.cli.conftest import ROOT, Run
 from tests.cli.running import run
@@ -112,6 +114,22 @@ def test_an_implementation_that_is_right_after_all_is_not_reproduced(
     assert ran.code == 0, ran
     assert "checked    equal to the reference" in ran.out
     assert "NOT reproduced: it was wrong_result" in ran.out
+
+
+def test_what_fails_only_where_finalists_are_checked_is_reproduced(
+    unsound: Run, explored: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As races of threads of a GPU do."""
+    right = {k: v for k, v in json.loads(explored.best.read_text("utf-8")).items() if "_ns" not in k}
+    del right["samples"], right["measured_on"]
+    failed = edited(
+        records(unsound, "wrong_result")[0], tmp_path / "wrong.json", **{**right, "verified": False}
+    )
+    wrong = Outcome(None, Failure.WRONG_RESULT, "C[0, 0] is wrong")
+    monkeypatch.setattr(CpuEvaluator, "compare", lambda self, contenders: [wrong for _ in contenders])
+    ran = run("replay", failed)
+    assert ran.code == 4, ran
+    assert "reproduced: wrong_result" in ran.out
 
 
 def test_a_wrong_implementation_can_be_read_but_not_used(unsound: Run) -> None:

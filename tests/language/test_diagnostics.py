@@ -184,6 +184,8 @@ CONDITIONS = [
     Case("require 3 is A", "SP051", 1, 9, "`is` needs a choice in front of it"),
     Case("require forall $x in Items: kind($x) == A", "SP052", 1, 29,
          "a choice is compared with a value by `is`", "write `kind($x) is A`"),
+    Case("require forall $x in Items: kind($x) == knd($x)", "SP013", 1, 41, "unknown choice `knd`"),
+    Case("require forall $x in Items: knd($x) != kind($x)", "SP013", 1, 29, "unknown choice `knd`"),
     Case('require forall $x in Items: kind($x) == "1"', "SP052", 1, 29,
          "an enum can only be compared with an enum of the same values"),
     Case("require forall $x in Items: forall $y in Items: kind($x) < kind($y)", "SP052", 1, 58,

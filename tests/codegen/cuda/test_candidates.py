@@ -16,8 +16,10 @@ from spacedsl.codegen.tree.expressions import Shuffle
 from spacedsl.codegen.tree.parts import expressions, own_memory
 from spacedsl.codegen.tree.program import Grid
 from spacedsl.codegen.tree.verify import verify
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from tests.codegen.cuda.grids import device, orders, random_candidates, space_of, twin
+from tests.codegen.cuda.grids import device, orders, random_candidates, random_from, space_of, twin
+from tests.codegen.kernels import parse
 from tests.codegen.runs import integer_case, run_difference
 from tests.codegen.zoo import zoo
 
@@ -45,6 +47,38 @@ def checked(kernel: KernelFile, count: int, folder: Path) -> Counter[str]:
 @pytest.mark.parametrize("name", ZOO)
 def test_random_candidates_are_right(name: str, tmp_path: Path) -> None:
     checked(ZOO[name].made_for("gpu"), 3, tmp_path)
+
+
+def test_vectors_of_floats_are_no_longer_than_those_of_the_doubles_that_they_become(tmp_path: Path) -> None:
+    text = """
+kernel: scaled
+backbone: linalg
+sizes: {b: 16, m: 8, n: 8}
+tensors:
+  u: {dtype: f64, shape: [b, m]}
+  v: {dtype: f32, shape: [b, n], strides: [1, b]}
+  O: {dtype: f64, shape: [b, m, n], output: true}
+compute:
+  - O[q, i, j] = u[q, i] * v[q, j]
+"""
+    kernel = parse(text).made_for("gpu")
+    instance = space_of(kernel)
+    candidate = instance.root()
+    for choice, about, value in (
+        ("storage", "load_v", "REGISTERS"),
+        ("dim_kind", "load_v.q1", "VECTOR"),
+        ("size", "load_v.q1", 2),
+    ):
+        assert candidate is not None
+        if choice == "size":
+            assert instance.decide(candidate, Decision(choice, (about,), (4,))) is None
+        candidate = instance.decide(candidate, Decision(choice, (about,), (value,)))
+    assert candidate is not None
+    case = integer_case(kernel)
+    for each in random_from(candidate, 3, seed=5):
+        program = verify(lower_grids(kernel.backbone, CandidateImplementation(each)))
+        compile_cubin(print_cuda(program), device().compute_capability)
+        assert run_difference(kernel, twin(program, tmp_path), case) == ""
 
 
 def test_a_product_is_made_in_every_way(tmp_path: Path) -> None:

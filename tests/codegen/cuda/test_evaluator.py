@@ -24,6 +24,8 @@ from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from tests.codegen.cuda.grids import device, random_candidates, space_of
 from tests.codegen.kernels import parse
+from tests.codegen.pipeline import on_gpus
+from tests.kernels.pipeline.files import pipeline
 from tests.products import product
 
 KERNEL = load_kernel(Path("kernels/library/row_sum.yaml"), {"m": 64, "n": 256}, "gpu")
@@ -173,6 +175,26 @@ def test_races_of_what_may_be_handed_out_are_seen_although_all_values_are_right(
     )
     evaluating.run(slowest, None)
     assert slowest.digest in evaluating._known, "beside what is wrong, nothing is slow"
+
+
+def test_neighbours_of_one_byte_are_no_race() -> None:
+    """Threads that store bytes beside each other, in an array that another kernel reads."""
+    file = pipeline(
+        "q(x, y) = u8(sqrt(f32(image(x, y))) * 3.3)\n"
+        "hist(i) = u32(0)\n"
+        "hist(i32(q(r, s))) += 1 for r in 0:96, s in 0:8",
+        "{hist: {i: 64}}",
+        "{image: {dtype: u8, extents: [96, 8]}}",
+    )
+    evaluating = PredictingEvaluator(file, device())
+    evaluating.open()
+    try:
+        programs = [evaluating.lower(candidate) for candidate in on_gpus.drawn(file, 8, 3)]
+        found = evaluating.compare([each for each in programs if isinstance(each, Lowered)])
+    finally:
+        evaluating.close()
+    assert len(found) > 4
+    assert not [outcome.message for outcome in found if outcome.failure is Failure.CRASH]
 
 
 def test_what_may_be_handed_out_is_run_in_several_orders_of_threads(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spacedsl.codegen.cuda.twin import BYTEWISE
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.running.cases import Case
@@ -91,10 +92,6 @@ def computed(candidate: Candidate) -> float:
 @lru_cache(maxsize=4)
 def _costs(here: Instance) -> GpuPipelineCosts:
     return GpuPipelineCosts(here, device())
-
-
-BYTEWISE = "-DTWIN_CELL_BYTES=1"
-"""Neighbours of one byte are no race."""
 
 
 def built(programs: Sequence[Program], folder: Path) -> Path:

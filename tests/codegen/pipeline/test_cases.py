@@ -51,6 +51,14 @@ def cases_of(name: str) -> tuple[PipelineFile, tuple[Case, ...]]:
     return file, tuple(make_cases(file, np.random.default_rng(0)))
 
 
+def test_counts_of_a_stage_of_rounded_numbers_have_cases() -> None:
+    """Both the place of a hit and what is read there may be off."""
+    stages = "q(x) = u8_sat(8 + 200 * sqrt(image(x)))\nhist(i) = u32(0)\nhist(i32(q(r))) += 1 for r in 0:64"
+    file = pipeline(stages, "{hist: {i: 256}}", "{image: {dtype: f32, extents: [64]}}")
+    cases = [*make_cases(file, np.random.default_rng(0))]
+    assert len(cases) > 3 and all(elements(file, case, "hist").sum() == 64 for case in cases)
+
+
 SHORTER: Mapping[str, Mapping[str, int]] = {
     "interpolate": {**SIZES["interpolate"], "levels": 6},
     "lens_blur": {**SIZES["lens_blur"], "levels": 3},
