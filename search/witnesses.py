@@ -80,13 +80,12 @@ class Witnesses:
         if len(contenders) < LEAST or self.clock() < self._silent_until_s:
             return self._last
         began_s = self.clock()
-        heirs = () if self._heirs is None else self._heirs.programs
-        now_ns = self.evaluator.glance([*self._programs, *heirs])
+        now_ns = self._glance()
         if now_ns is None:
             self._silent_until_s = math.inf
             return self._last
         if not self._programs and self._begin(contenders, made):
-            now_ns = self.evaluator.glance(self._programs)
+            now_ns = self._glance()
         if now_ns:
             self._hear(now_ns)
         elif self._programs:
@@ -102,10 +101,15 @@ class Witnesses:
 
         What changed meanwhile speaks for no program: of what would be the best, neither moment may say more.
         """
-        now_ns = self.evaluator.glance(self._programs) if self._programs else ()
+        now_ns = self._glance() if self._programs else ()
         if now_ns:
-            self._last = ratio(self._usual_ns, now_ns)
+            self._last = ratio(self._usual_ns, now_ns[: len(self._programs)])
         return min(before, self._last)
+
+    def _glance(self) -> Sequence[float] | None:
+        """At witnesses, then heirs, all of them each time: what is not asked for is unloaded."""
+        heirs = () if self._heirs is None else self._heirs.programs
+        return self.evaluator.glance([*self._programs, *heirs])
 
     def _hear(self, now_ns: Sequence[float]) -> None:
         """What witnesses and heirs take at this moment."""

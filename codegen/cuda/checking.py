@@ -24,6 +24,7 @@ from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
 from spacedsl.codegen.running.workers import Workers
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
+from spacedsl.codegen.tree.parts import own_memory
 from spacedsl.codegen.tree.program import (
     Barrier,
     Branch,
@@ -181,9 +182,8 @@ def watching() -> tuple[str, ...]:
 
 def _cells(program: Program) -> tuple[str, ...]:
     """The flag that has races looked for byte by byte, where something is a byte."""
-    shared = (tensor for grid in program.body if isinstance(grid, Grid) for tensor in grid.shared)
-    tensors = (*program.tensors, *(each.tensor for each in program.scratch), *shared)
-    return (BYTEWISE,) if any(tensor.dtype.nbytes == 1 for tensor in tensors) else ()
+    arrays = (*program.tensors, *own_memory(program))
+    return (BYTEWISE,) if any(array.dtype.nbytes == 1 for array in arrays) else ()
 
 
 def _easy(series: Iterator[tuple[Part, Program]], easily: int) -> tuple[Part, Program, int]:

@@ -108,7 +108,8 @@ def check_pipeline(
 ) -> PipelineFile:
     """`path` is where `space:` starts from, and what it names need not be there without `needs_space`.
 
-    Raises `SizeOverrideError` for a wrong entry of `sizes`, `DiagnosticError` with all that is wrong."""
+    Raises `SizeOverrideError` for a wrong entry of `sizes`, `DiagnosticError` with all that is wrong.
+    """
     entry, report = read_model(PipelineEntry, document, "KF")
     if entry is None:
         raise DiagnosticError(in_order(report))

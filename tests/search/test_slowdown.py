@@ -132,6 +132,17 @@ def test_those_to_come_that_fail_are_not_asked_again() -> None:
     assert watched.asked[-1:] == [("100", "110")]
 
 
+def test_those_to_come_stay_loaded_where_it_is_looked_behind_a_measurement() -> None:
+    watched = Watched(cost)
+    witnesses = Witnesses(watched, watched.clock)
+    for _ in range(2):
+        witnesses.slowdown(contenders(50, 60), made)
+    witnesses.slowdown(contenders(20, 30), made)
+    watched.now = 2
+    assert witnesses.behind(3) == 2
+    assert watched.asked[-1:] == [("50", "60", "20", "30")]
+
+
 @pytest.mark.parametrize(
     ("slowdown", "bound_ns", "expected"),
     [(3.0, 50.0, 2.0), (1.5, 50.0, 1.5), (3.0, 0.0, 3.0), (3.0, 150.0, 1.0), (0.5, 150.0, 0.5)],
