@@ -220,7 +220,9 @@ class _Checker:
                     f"dimension {position + 1} of `{tensor.name}` is read from {low} to {high}, "
                     f"and goes from {-pad} to {last + pad}"
                 )
-                hint = "zeros around a tensor are asked for by `pad:` in its declaration"
+                hint = None
+                if not tensor.is_output:
+                    hint = "zeros around a tensor are asked for by `pad:` in its declaration"
                 self.report.error("KF035", message, span, hint)
 
     def paddings(self, assignments: Sequence[Assignment]) -> tuple[Padding, ...]:

@@ -6,6 +6,7 @@ sizes that are not positive or not known.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Container, Iterable, Mapping
 
@@ -20,6 +21,8 @@ MOST_ELEMENTS = 2**40
 """Of a tensor, the gaps of strides included; and of a size."""
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
+
 IDENTIFIER_HINT = "letters, digits and `_`, beginning with a letter"
 
 
@@ -95,7 +98,7 @@ class SizeReader:
         return extent
 
     def extent(self, entry: int | str, *place: str | int) -> int | None:
-        """A number, a size, or arithmetic with them; None with an error reported."""
+        """A number, a size, or arithmetic with them, quotients rounded down; None with an error reported."""
         if isinstance(entry, int):
             return entry
         try:
@@ -117,13 +120,15 @@ class SizeReader:
             case Negation(operand=operand):
                 negated = self.evaluate(operand)
                 return None if negated is None else -negated
-            case Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
+            case Binary(operator="+" | "-" | "*" | "/" as sign, left=left, right=right):
                 a, b = self.evaluate(left), self.evaluate(right)
                 if a is None or b is None:
                     return None
-                return a + b if operator == "+" else a - b if operator == "-" else a * b
+                if sign == "/" and b == 0:
+                    self.report.error("KF015", "this is divided by 0", node.span)
+                    return None
+                return _ARITHMETIC[sign](a, b)
             case _:
-                self.report.error(
-                    "KF015", "a size is made of whole numbers, size names, `+`, `-` and `*`", node.span
-                )
+                what = "a size is made of whole numbers, size names, `+`, `-`, `*` and `/`"
+                self.report.error("KF015", what, node.span)
                 return None

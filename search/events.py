@@ -110,9 +110,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """The last contenders are measured side by side."""
+    """The last contenders are measured side by side or, where their times are predicted, checked again."""
 
     contenders: int
+    is_timed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -389,7 +389,7 @@ class Search:
             if not count:
                 return
             contenders, passed_over = rivals[:count], rivals[count:]
-            self._emit(Comparing(count))
+            self._emit(Comparing(count, is_timed=any(contender.timing.samples for contender in rivals)))
             try:
                 self._judge(state, root, contenders, processes, passed_over)
             except KeyboardInterrupt:

@@ -21,6 +21,7 @@ CORE = ("spacedsl.files", "spacedsl.diagnostics", "spacedsl.language", "spacedsl
 # What the modules of a package may import of this project; the longest matching name decides.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl": ("spacedsl.api", "spacedsl.loaded"),
+    "spacedsl.__main__": ("spacedsl.cli",),
     "spacedsl.loaded": (),
     "spacedsl.diagnostics": (),
     "spacedsl.commands": (),

@@ -103,6 +103,8 @@ def _repair(text: str, at: int) -> str | None:
         return "conditions are joined by `&&`, `||` and `!`"
     if text[at : at + 2] in ("/=", "%="):
         return "updates are written `=`, `+=`, `-=`, `*=`, `min=` or `max=`"
+    if text[at] == "=":
+        return "comparisons are written `==`, `!=`, `<=` and `>=`"
     if text[at] == "." and before.endswith((":", ".")):
         return "a range is written `r in 0:10`"
     return None

@@ -71,12 +71,17 @@ def _check_search(kernel: MeasurableKernel, report: list[Diagnostic]) -> Device:
 
 
 def _check_rules(kernel: AnyKernel, space: Path, device: Device | None) -> None:
-    """The space, and what the file says of its choices: decisions, and an ordering of a search."""
+    """The space, and what the file says of its choices: decisions, and an ordering of a search. What a plain
+    kernel gives the host expressions of its space shows only in its instance.
+    """
     compiled = compile_space(load_space(space))
+    is_plain = isinstance(kernel, PlainFile)
     ordering = None if isinstance(kernel, PlainFile) else kernel.search.ordering
-    if not kernel.decisions and ordering is None:
+    if not is_plain and not kernel.decisions and ordering is None:
         return
-    instance = instantiate(compiled, kernel.backbone, device, Engine.NATIVE)
+    instance = instantiate(compiled, kernel.backbone, device, Engine.PYTHON if is_plain else Engine.NATIVE)
+    if is_plain:
+        instance.root()
     report = [*wrong_decisions(kernel, instance)]
     try:
         select_ordering(instance, instance.space, ordering)

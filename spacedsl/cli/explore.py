@@ -46,6 +46,15 @@ Time = Annotated[
         "Default: 3m.",
     ),
 ]
+MoreTime = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        "-t",
+        metavar="3m",
+        help="Go on for this long. Default: as long as the budget of the run allows.",
+    ),
+]
 Measure = Annotated[
     bool | None,
     typer.Option(
@@ -56,6 +65,9 @@ Measure = Annotated[
 ]
 Evaluations = Annotated[
     int | None, typer.Option("--evaluations", "-n", min=1, metavar="N", help="Stop after this many programs.")
+]
+MoreEvaluations = Annotated[
+    int | None, typer.Option("--evaluations", "-n", min=1, metavar="N", help="Go on for this many programs.")
 ]
 
 
@@ -201,8 +213,8 @@ def _blame(
 
 def resume(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, as `explore` printed it.")],
-    time: Time = None,
-    evaluations: Evaluations = None,
+    time: MoreTime = None,
+    evaluations: MoreEvaluations = None,
     measure: Measure = None,
     json: Json = False,
     verbose: Verbose = False,

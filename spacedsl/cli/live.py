@@ -84,8 +84,10 @@ class Board:
                 self.progress = event
                 if self.activity == self.prepared:
                     self.activity = "searching"
-            case Comparing(contenders):
+            case Comparing(contenders, is_timed=True):
                 self.activity = f"measuring the last {contenders} contenders side by side"
+            case Comparing(contenders):
+                self.activity = f"checking the last {counted(contenders, 'contender')} once more"
             case Finished(progress=progress):
                 self.progress = progress
                 self.activity = "writing the results"

@@ -152,6 +152,7 @@ SLIPS = (
     _slip(r"/ (?P<name>\w+) @ \(", "is", "the relation stands alone: `{name} is VALUE`", alone=True),
     _slip(r"(?P<name>[a-z_]\w*) @", "(", "say of which objects: `{name}($x)`, or `{name}()`", alone=True),
     _slip(r"is @ [0-9]", "VALUE_NAME", "write `==` for `is`: numbers are compared"),
+    _slip(r"@ = [<>]", "<= >=", "write `<=` or `>=`"),
     _slip(r"@ (==|!=|<=?|>=?) ", "&&", "join two comparisons: `a <= b && b <= c`"),
     _slip(r"@ ,", "&& +", "join conditions by `&&`, or begin a new line"),
     _slip(r"@ /", "&& +", "division is rounded: `floor(a, b)` or `ceil(a, b)`, in a quantity"),

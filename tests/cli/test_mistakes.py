@@ -32,6 +32,12 @@ def test_a_missing_file_is_a_usage_error(command: str, tmp_path: Path) -> None:
     refused(run(command, tmp_path / "nope.yaml"), 2, "nope.yaml: there is no such file")
 
 
+def test_the_package_runs_as_a_module() -> None:
+    called = [sys.executable, "-m", "spacedsl", "check", str(MATMUL.with_name("nope.yaml"))]
+    ran = subprocess.run(called, capture_output=True, text=True, check=False)
+    refused(Ran(ran.returncode, ran.stdout, ran.stderr), 2, "nope.yaml: there is no such file")
+
+
 @pytest.mark.parametrize("command", ["check", "explore", "replay", "compile"])
 def test_a_folder_in_place_of_a_file_is_a_usage_error(command: str, tmp_path: Path) -> None:
     refused(run(command, tmp_path), 2, "this is a folder, not a file")
@@ -458,6 +464,20 @@ def test_check_shows_a_decision_about_an_object_that_a_plain_kernel_does_not_hav
     assert ran.code == 1
     assert f"{kernel}:5:39: error KF040: no object is called `cutt`" in ran.out
     assert "did you mean `cut`?" in ran.out
+
+
+def test_check_runs_the_host_expressions_of_a_plain_kernel(tmp_path: Path) -> None:
+    (tmp_path / "a.space").write_text(
+        'set Tasks: iterator = "$kernel.tasks" end\n'
+        'choice integer start($t in Tasks): "range(9 // $t.hours)" end\n'
+    )
+    kernel = tmp_path / "k.yaml"
+    kernel.write_text(
+        "kernel: k\nbackbone: plain\nspace: a.space\nobjects: {tasks: [{name: cut, hours: 0}]}\n"
+    )
+    ran = run("check", kernel)
+    assert ran.code == 1
+    assert f"{tmp_path / 'a.space'}:2:" in ran.out and "error SP062" in ran.out, ran
 
 
 def test_decisions_of_which_only_the_bound_sees_that_nothing_is_left_end_the_run_before_it_begins(

@@ -229,7 +229,11 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         [("KF013", 5, 3, "`A` has more than 2**40 elements")],
     ),
     "an unknown size": (changed(("shape: [m, k]", "shape: [m, q]")), [("KF014", 5, 30, "`q`")]),
-    "a divided size": (changed(("shape: [m, k]", "shape: [m, k/2]")), [("KF015", 5, 30, "whole numbers")]),
+    "half a size": (changed(("shape: [m, k]", "shape: [m, 0.5 * k]")), [("KF015", 5, 30, "whole numbers")]),
+    "a size divided by 0": (
+        changed(("shape: [m, k]", "shape: [m, k/0]")),
+        [("KF015", 5, 30, "divided by 0")],
+    ),
     "a wrong number of strides": (
         changed(("[m, k]}", "[m, k], strides: [32]}")),
         [("KF016", 5, 43, "2 dimensions but 1 stride")],
@@ -486,6 +490,21 @@ def test_a_file_that_says_nothing_leaves_everything_open() -> None:
     assert (kernel.tolerance, kernel.cache, kernel.space) == (None, "warm", LINALG_SPACE)
     assert set(dataclasses.astuple(kernel.search)) == {None}
     assert kernel.decisions == ()
+
+
+@pytest.mark.parametrize("tensor", ["A", "C"])
+def test_zeros_are_offered_around_inputs_alone(tensor: str) -> None:
+    declared = "  D: {dtype: f32, shape: [m, n], output: true}\ncompute:"
+    line = f"\n  - D[i, j] = {tensor}[i + 1, j]\n"
+    with pytest.raises(DiagnosticError) as caught:
+        check(changed(("compute:", declared)).rstrip() + line)
+    (found,) = (each for each in caught.value.diagnostics if each.code == "KF035")
+    assert ("pad" in (found.hint or "")) is (tensor == "A")
+
+
+def test_quotients_of_sizes_are_rounded_down() -> None:
+    changed_text = MATMUL.replace("shape: [m, k]", "shape: [m, (2 * k + 1) / 2]")
+    assert check(changed_text).tensors == check(MATMUL).tensors
 
 
 def test_strides_follow_the_sizes() -> None:

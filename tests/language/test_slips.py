@@ -75,6 +75,7 @@ UNREADABLE = [
     ("require forall $x in Loops: size($x) % 2 == 0", 1, 38,
      "remainders are computed in host expressions, in double quotes"),
     ("require forall $x in Loops: size($x) ** 2 <= 5", 1, 39, "a power is a product: `a * a`, in a quantity"),
+    ("require forall $x in Loops: size($x) =< 4", 1, 38, "write `<=` or `>=`"),
     ("require forall $x in Loops: 1 <= size($x) <= 4", 1, 43, "join two comparisons: `a <= b && b <= c`"),
     ("require forall $x in Loops: kind($x) is SERIAL -> size($x) == 4", 1, 48, "write `=>` for `->`"),
     ("require forall $x in Loops: if kind($x) is SERIAL then size($x) == 4", 1, 32,
