@@ -30,6 +30,9 @@ FEW_POINTS = 1 << 16
 MOST_POINTS = 1 << 25
 """Of all stages together: what computes more takes seconds. Each point is a statement at least."""
 
+FEW_ELEMENTS = 1024
+"""Of an output that may stay whole."""
+
 HARDLY_MORE, LESS = 1.25, 2
 """So many times the points of the smallest part are as good; the next part has so many times less."""
 
@@ -159,11 +162,23 @@ def _corner(file: PipelineFile, wanted: tuple[tuple[str, Region], ...]) -> Pipel
 
 
 def part(file: PipelineFile, kept: Sequence[int], *, is_end: bool) -> Part:
-    """At most so many points along each dimension of the outputs, the innermost first."""
-    return {
+    """At most so many points along each dimension of the outputs, the innermost first.
+
+    What has few points stays whole where that costs hardly more: of a histogram, each point depends on all of
+    the image, and rounding may leave nothing to compare in the first ones.
+    """
+    outputs = file.algorithm.outputs
+    wanted = {
         name: tuple(_end(extent, count, is_end=is_end) for extent, count in zip(box, kept, strict=False))
-        for name, box in file.algorithm.outputs.items()
+        for name, box in outputs.items()
     }
+    most = HARDLY_MORE * _points(file, tuple(wanted.items()))
+    for name, box in outputs.items():
+        if math.prod(extent.size for extent in box) <= FEW_ELEMENTS:
+            fuller = {**wanted, name: box}
+            if _points(file, tuple(fuller.items())) <= most:
+                wanted = fuller
+    return wanted
 
 
 def _end(extent: Extent, count: int, *, is_end: bool) -> Extent:

@@ -25,6 +25,7 @@ from spacedsl.kernels.pipeline.corner import corner, needed
 from spacedsl.kernels.pipeline.work import points
 from tests.codegen.pipeline.on_gpus import built, drawn, twin_difference
 from tests.kernels.pipeline.cases import PIPELINES, named
+from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import load
 
 
@@ -83,6 +84,21 @@ def test_a_large_pipeline_is_checked_at_both_ends(name: str, tmp_path: Path) -> 
     for number, (cut, _) in enumerate(programs):
         (case, *_) = make_cases(cut, np.random.default_rng(0))
         assert twin_difference(cut, library, f"program_{number}", case) == ""
+
+
+def test_an_output_that_needs_all_of_the_image_anyway_stays_whole() -> None:
+    """Of sums over rows, no more is computed than is wanted of it."""
+    stages = """\
+      rows(i, y) = 0
+      rows(i32(clamp(image(r, y), 0, 99)), y) += 1 for r in 0:60
+      counts(i) = 0
+      counts(i) += rows(i, r) for r in 0:40
+      sums(x) = sum[r in 0:40, s in 0:40](image(x, r) * image(x, s))
+      shown(x, y) = counts(i32(clamp(image(x, y), 0, 99))) + sums(x)"""
+    outputs = "{shown: {x: 60, y: 40}, counts: {i: 100}, sums: {x: 60}}"
+    file = pipeline(stages, outputs, "{image: {dtype: f32, extents: [60, 40]}}")
+    sizes = {n: [e.size for e in box] for n, box in part(file, [8, 8], is_end=False).items()}
+    assert sizes == {"shown": [8, 8], "counts": [100], "sums": [8]}
 
 
 def test_of_an_input_a_part_needs_only_what_it_reads() -> None:
