@@ -220,10 +220,8 @@ class _Checker:
                     f"dimension {position + 1} of `{tensor.name}` is read from {low} to {high}, "
                     f"and goes from {-pad} to {last + pad}"
                 )
-                hint = None
-                if not tensor.is_output:
-                    hint = "zeros around a tensor are asked for by `pad:` in its declaration"
-                self.report.error("KF035", message, span, hint)
+                padded = "zeros around a tensor are asked for by `pad:` in its declaration"
+                self.report.error("KF035", message, span, None if tensor.is_output else padded)
 
     def paddings(self, assignments: Sequence[Assignment]) -> tuple[Padding, ...]:
         """The inputs that are read as padded; gives extents to the indices of their copies."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from spacedsl.diagnostics import DiagnosticError, Span
 from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation
@@ -21,7 +21,12 @@ MOST_ELEMENTS = 2**40
 """Of a tensor, the gaps of strides included; and of a size."""
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+}
 
 IDENTIFIER_HINT = "letters, digits and `_`, beginning with a letter"
 
