@@ -6,6 +6,7 @@ touches the search; without events the clock goes on all the same.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,10 @@ COLUMN_WIDTH = 26
 LINE_EVERY_S = 10.0
 """Time between two plain lines where nothing else is to be said."""
 
+_LOOK_EVERY_S = 1.0
+
+SEARCHING = "searching"
+
 
 @dataclass(slots=True)
 class Board:
@@ -70,7 +75,7 @@ class Board:
                 self.time_s, self.evaluations = time_s, evaluations
             case Started():
                 self.began = time.monotonic()
-                self.activity = "searching"
+                self.activity = SEARCHING
             case Waiting(is_over=False):
                 self.waiting_since = time.monotonic()
             case Waiting():
@@ -83,7 +88,7 @@ class Board:
                 self.began = time.monotonic() - event.seconds
                 self.progress = event
                 if self.activity == self.prepared:
-                    self.activity = "searching"
+                    self.activity = SEARCHING
             case Comparing(contenders, is_timed=True):
                 self.activity = f"measuring the last {contenders} contenders side by side"
             case Comparing(contenders):
@@ -127,13 +132,14 @@ class Board:
         """The state in one line."""
         p = self.progress
         if p is None:
-            return f"{clock(self.elapsed_s)}  {self.activity}"
+            return f"{clock(self.elapsed_s)}  {self.doing}"
         best = "none yet" if p.best_ns is None else duration(p.best_ns)
         gap = "" if p.gap is None else f", gap {percent(p.gap)}"
         failed = sum(f.count for f in p.failures.values())
+        doing = "" if self.doing == SEARCHING else f"; {self.doing}"
         return (
             f"{clock(self.elapsed_s)}  {counted(p.evaluations, 'evaluation')} ({failed} failed), "
-            f"best {best}, bound {bound(p)}{gap}, {percent(p.share_cut)} of the space cut"
+            f"best {best}, bound {bound(p)}{gap}, {percent(p.share_cut)} of the space cut{doing}"
         )
 
     def __rich__(self) -> RenderableType:
@@ -190,12 +196,37 @@ def watch(console: Console) -> Iterator[Callable[[Activity], None]]:
     """Shows a search while the block runs; yields what is to be called with every event."""
     board = Board()
     lines = Lines(console, board)
-    if console.verbosity is Verbosity.QUIET or not console.is_interactive:
+    if console.verbosity is Verbosity.QUIET:
         yield lines.listen
+        return
+    if not console.is_interactive:
+        with _reminded(lines):
+            yield lines.listen
         return
     lines.is_periodic = False
     with Live(board, console=console.err, refresh_per_second=8, transient=True):
         yield lines.listen
+
+
+@contextmanager
+def _reminded(lines: Lines) -> Iterator[None]:
+    """Has how far things are said every now and then: there may be no event for a minute."""
+    is_over = threading.Event()
+
+    def remind() -> None:
+        while not is_over.wait(_LOOK_EVERY_S):
+            try:
+                lines.remind()
+            except OSError:  # nobody listens any more, as who speaks next finds out as well
+                return
+
+    thread = threading.Thread(target=remind, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 @dataclass(slots=True)
@@ -231,11 +262,14 @@ class Lines:
                 self.console.say(activity)
             case Warned(message):
                 self.console.warn(message)
-            case Progress() if self.is_periodic and time.monotonic() - self.last_line >= LINE_EVERY_S:
-                self.last_line = time.monotonic()
-                self.console.say(self.board.line())
             case _:
                 pass
+
+    def remind(self) -> None:
+        """How far the search is, unless that was said a moment ago."""
+        if self.board.began is not None and time.monotonic() - self.last_line >= LINE_EVERY_S:
+            self.last_line = time.monotonic()
+            self.console.say(self.board.line())
 
     def _defect(self, event: Defect) -> None:
         """Said even under -q: it is a bug of the space or of the code generator."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import re
+import time
 
 import pytest
 import rich.console
 
 from spacedsl import api
+from spacedsl.cli import live
 from spacedsl.cli.console import Console
 from spacedsl.cli.live import Board, Figures, Lines
 from spacedsl.diagnostics import counted
 from spacedsl.kernels.evaluation import Failure, Timing
-from spacedsl.search.events import FailureCount, NewBest, Progress, Started
+from spacedsl.search.events import Comparing, FailureCount, NewBest, Progress, Started
 from spacedsl.search.policies import POLICIES
 from tests.cli.running import run
 
@@ -66,6 +68,25 @@ def test_a_best_that_a_comparison_has_found_is_not_called_new(capsys: pytest.Cap
     assert "new best 9.000 us" in first
     assert "new best 9.100 us" in second
     assert "side by side, another is the best: 8.500 us" in third
+
+
+def test_without_a_terminal_it_is_said_how_far_things_are_although_nothing_happens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "LINE_EVERY_S", 0.05)
+    monkeypatch.setattr(live, "_LOOK_EVERY_S", 0.01)
+    expected = (
+        "12,345 evaluations (45 failed), best 123.5 ms, bound 23.46 ms, gap 81.0 %, 99.99 % of the space cut"
+    )
+    said, until = "", time.monotonic() + 60
+    with live.watch(Console()) as on_event:
+        for event in (Started(1.0, seed=0, iterations=0), PROGRESS, Comparing(3, is_timed=False)):
+            on_event(event)
+        while said.count(expected) < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+            said += capsys.readouterr().err
+    assert "checking the last 3 contenders once more" in said
+    assert said.count(f"{expected}; checking the last 3 contenders once more") >= 2
 
 
 def test_what_is_prepared_in_a_search_is_shown_until_it_goes_on() -> None:
