@@ -16,11 +16,13 @@ from spacedsl.search.comparison import Comparison, Finalist, ranked
 from spacedsl.search.events import Comparing, Event, Failed, NewBest
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
-from spacedsl.search.run import DOUBTED, Options
+from spacedsl.search.run import DOUBTED, Options, Search
 from spacedsl.search.state import Drawn, Evaluation, Iteration, State
 from spacedsl.search.tree import Expansion, Step, Tree, replay
 from tests.search.toy import (
     ExactBound,
+    InOrder,
+    NoBound,
     ToyEvaluator,
     ToyInstance,
     cost,
@@ -134,6 +136,34 @@ class Turning(ToyEvaluator):
             else outcome
             for c, outcome in zip(contenders, outcomes, strict=True)
         ]
+
+
+def test_what_is_handed_out_has_been_compared_where_a_run_ends_as_the_fastest_turn_out_wrong() -> None:
+    """What was slower than they are may have been no more than predicted."""
+    first: list[tuple[str, ...]] = []
+
+    class Interrupting(Turning):
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
+            if not first:
+                first.append(tuple(c.digest for c in contenders))
+                running.interrupt()
+            return super().compare(contenders, processes)
+
+    instance, evaluator = ToyInstance([4] * 4), Interrupting(cost)
+    evaluator.wrong = lambda values: str(values) in first[0]
+    running = Search(
+        instance,
+        bound=NoBound(),
+        evaluator=evaluator,
+        ordering=InOrder(instance),
+        policy=POLICIES["near"](),
+        options=Options(seed=2),
+    )
+    result = running.run()
+    assert result.stop is Stop.INTERRUPTED
+    assert result.progress.failures[Failure.WRONG_RESULT].count == DOUBTED
+    assert result.best is not None
+    assert result.best.digest in evaluator.compared[1]
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
