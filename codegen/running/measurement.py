@@ -127,7 +127,9 @@ class Measurement:
         return timing
 
     def begin(self) -> None:
-        """Loads the library and checks a call on each of the usual test cases, the timed one last."""
+        """Loads the library and checks a call on each of the usual test cases, the timed one last. What the
+        first call shows to be hopeless has no further ones: it is handed out by nobody.
+        """
         answer = self.worker.request("load", _CHECK_TIMEOUT_S, library=str(self.library), symbol=self.symbol)
         self.handle = answer["handle"]
         self.check_usual()
@@ -143,6 +145,8 @@ class Measurement:
             extra_s = 0.0 if self.first_ns else self.options.cold_call_s
             self.first_ns.append(self._request("run", extra_s, handle=self.handle, case=case)["ns"])
             self._check(case)
+            if self.best_ns is not None and self.is_hopeless(self.best_ns):
+                return
 
     def round(self, *, is_resumed: bool = False) -> None:
         """A few more samples. `is_resumed`: others have had the caches meanwhile, so that a call before them

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,15 +30,20 @@ class Scripted:
     """A worker whose calls take what somebody says: of each round, undisturbed samples and disturbed ones."""
 
     rounds: Iterator[tuple[Sequence[float], Sequence[float]]]
+    call_ns: float
+    """Of a call that is checked."""
     asked: int = 0
+    checked: list[int] = field(default_factory=list)
+    """Cases."""
 
     def request(self, op: str, timeout_s: float, why: str = "", **arguments: Any) -> Mapping[str, Any]:
         match op:
             case "load":
                 return {"handle": 1}
             case "run":
-                return {"ns": 5 * MS}
+                return {"ns": self.call_ns}
             case "check":
+                self.checked.append(arguments["case"])
                 return {"wrong": ""}
             case "time":
                 self.asked += 1
@@ -49,13 +54,16 @@ class Scripted:
 
 
 def measured(
-    rounds: Sequence[tuple[Sequence[float], Sequence[float]]], best_ms: float | None = None
+    rounds: Sequence[tuple[Sequence[float], Sequence[float]]],
+    best_ms: float | None = None,
+    call_ms: float = 5.0,
+    cases: int = 1,
 ) -> tuple[Measurement, Scripted]:
-    worker = Scripted(iter(rounds))
+    worker = Scripted(iter(rounds), call_ms * MS)
     best_ns = None if best_ms is None else best_ms * MS
     options = Options(budget_s=1e9)
     process = cast("WorkerProcess", worker)
-    measurement = Measurement(process, 1, Path("a.so"), "a", options, best_ns, loops=1)
+    measurement = Measurement(process, cases, Path("a.so"), "a", options, best_ns, loops=1)
     measurement.timing()
     return measurement, worker
 
@@ -88,6 +96,16 @@ def test_what_is_disturbed_is_not_taken_to_be_slow() -> None:
 def test_what_is_slow_is_known_by_its_first_sample_that_is_not_disturbed() -> None:
     measurement, worker = measured([([], of(9, 1)), (of(9, 1), [])], best_ms=2)
     assert worker.asked == 2 and measurement.counted_ns == of(9, 1)
+
+
+def test_what_its_first_call_shows_to_be_hopeless_is_checked_once_and_not_timed() -> None:
+    """What takes less than twice the time of the best may be timed; what would be the best has all cases."""
+    measurement, worker = measured([], best_ms=20, call_ms=51, cases=6)
+    assert (worker.asked, worker.checked, measurement.counted_ns) == (0, [1], of(51, 1))
+    _, worker = measured([(of(49, 1), [])] * 9, best_ms=20, call_ms=49, cases=6)
+    assert worker.asked and worker.checked == [1, 0, 0]
+    _, worker = measured([(of(19, 5), [])] * 9, best_ms=20, call_ms=49, cases=6)
+    assert worker.checked == [1, 0, 0, 2, 3, 4, 5]
 
 
 def test_where_all_are_disturbed_it_takes_four_for_one() -> None:
