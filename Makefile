@@ -56,7 +56,8 @@ test: $(VENV)/.installed-dev
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.engine.soak
 
-# Random kernel files against NumPy, each by a random implementation of it, for as long.
+# Random kernel files against NumPy, each by a random implementation of it, for as long; ARGS="SEED --target cuda" for
+# twins of code for GPUs.
 soak-kernels: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.soak $(ARGS)
 

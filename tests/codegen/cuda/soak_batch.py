@@ -217,7 +217,7 @@ def _guilty(corners: Sequence[Corner], cause: str, run: Run) -> list[Failed]:
             said = run(left, Path(folder))
         if not said:
             break
-        names = _NAMED.findall(said)
+        names = NAMED.findall(said)
         if not names:
             message = f"a library of these twins: {said[-2000:]}"
             return wrong + [Failed(corner.number, "twin", message) for corner in left]
@@ -226,7 +226,7 @@ def _guilty(corners: Sequence[Corner], cause: str, run: Run) -> list[Failed]:
     return wrong
 
 
-_NAMED = re.compile(r"program_(\d+) in order \d+")
+NAMED = re.compile(r"program_(\d+) in order \d+")
 
 
 def run_watched(corners: Sequence[Corner], folder: Path) -> str:
