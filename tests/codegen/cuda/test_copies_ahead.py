@@ -24,8 +24,10 @@ from spacedsl.codegen.tree.program import (
     WaitForCopies,
 )
 from spacedsl.codegen.tree.verify import verify
-from spacedsl.kernels.kernel_file import load_kernel
-from tests.codegen.cuda.grids import orders, twin
+from spacedsl.diagnostics import Source
+from spacedsl.engine.decision import Decision
+from spacedsl.kernels.kernel_file import check_kernel, load_kernel
+from tests.codegen.cuda.grids import orders, space_of, twin
 from tests.codegen.runs import integer_case, run_difference
 from tests.codegen.scripts import script
 
@@ -134,3 +136,24 @@ def test_what_is_copied_ahead_has_a_size_that_there_is() -> None:
     wrong = CopyAhead("C", Index(0), replace(copy.source, index=Index(0)))
     with pytest.raises(VerificationError, match="f32 is copied ahead from A to C"):
         verify(replace(made, body=(replace(grid, body=(wrong, *grid.body)),)))
+
+
+@pytest.mark.parametrize(("dtype", "is_offered"), [("f16", False), ("bf16", False), ("f32", True)])
+def test_single_elements_of_two_bytes_are_not_copied_ahead(dtype: str, is_offered: bool) -> None:
+    """Nothing is computed with them: they are what they are in memory."""
+    text = f"""\
+kernel: spread
+backbone: linalg
+tensors:
+  A: {{dtype: {dtype}, shape: [8]}}
+  B: {{dtype: {dtype}, shape: [12, 4, 4], output: true}}
+tiling: {{k: [[2, 3]], i: [[2]], j: [[2]]}}
+compute: ["B[k, i, j] = A[2 * i]"]
+"""
+    instance = space_of(check_kernel(Source("spread.yaml", text), Path("spread.yaml"), kind="gpu"))
+    root = instance.root()
+    assert root is not None
+    copied = instance.decide(root, Decision("storage", ("load_A",), ("SHARED",)))
+    assert copied is not None
+    (ahead,) = (v for v in instance.variables_of("buffers") if copied.is_present(v))
+    assert (instance.restrict(copied, ahead, 0b0010) is not None) == is_offered
