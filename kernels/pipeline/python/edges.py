@@ -56,7 +56,11 @@ def _beyond(
         given, beside = [operand(at) for at in point], operand(outside)
         parts = tuple(e for e in (*point, outside) if isinstance(e, Expr))
         several = len(known.values) if isinstance(known, Stage) else 1
-        pairs = [definitions.beyond(rule, known, given, within, beside, n) for n in range(several)]
+        try:
+            pairs = [definitions.beyond(rule, known, given, within, beside, n) for n in range(several)]
+        except DefinitionError as error:
+            hint = _written(rule, known, len(point)) if error.code == "KF022" else error.hint
+            raise DefinitionError(error.code, str(error), hint) from None
         return tuple(Reading(source, inner, Caller.here(), value, parts) for value, inner in pairs)
 
     values = located(make)
@@ -70,6 +74,17 @@ def _declared(rule: str, source: Func | Input) -> Stage | algorithm.Input:
         return source.declared
     hint = f"define it first: `{source.name}[..] = 0`" if isinstance(source, Func) else None
     raise DefinitionError("KF022", f"`{rule}` takes a Func that has a value, or an Input, and a point", hint)
+
+
+def _written(rule: str, known: Stage | algorithm.Input, positions: int) -> str:
+    """How the call is written in Python: with as many positions as there are dimensions, or with its ends."""
+    dimensions = len(known.variables) if isinstance(known, Stage) else known.rank
+    value = ["0"] if rule == "constant_exterior" else []
+    given = ", ".join([known.name, *value, *"xyzw"[:dimensions]])
+    if positions != dimensions:
+        return f"a point of it is written `{rule}({given})`"
+    ends = ", ".join(["10", *["None"] * (dimensions - 1)])
+    return f"such as `{rule}({given}, bounds=[{ends}])`; an Input with extents has them"
 
 
 def _within(point: Sequence[Value], bounds: Bounds | None) -> list[range | None]:

@@ -11,6 +11,8 @@ import numbers
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
+import numpy as np
+
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.definitions import MOST_LEVELS
 from spacedsl.kernels.pipeline.python.callers import located
@@ -225,13 +227,15 @@ def operand(value: Any) -> Operand:
             return value.node
         case bool() | int() | float():
             return value
+        case np.bool_():
+            return bool(value)
         case numbers.Integral():
             return int(value)
         case numbers.Real():
             return float(value)
     is_source = type(value).__name__ in ("Func", "Input")
     hint = "a point of it is written `f[x, y]`" if is_source else None
-    raise TypeMismatchError(f"{_described(value)} is neither an expression nor a number", hint)
+    raise TypeMismatchError(f"{described(value)} is neither an expression nor a number", hint)
 
 
 def infix(operator: str, left: Value, right: Value) -> Expr:
@@ -252,8 +256,12 @@ def below(
             pending.extend(reversed(parts(top)))
 
 
-def _described(value: Any) -> str:
-    return f"`{value!r}`" if isinstance(value, str | bool | None) else f"a {type(value).__name__}"
+def described(value: Any) -> str:
+    """As it is written where that is short, else what it is."""
+    if isinstance(value, str | int | float | range | None):
+        return f"`{value!r}`"
+    kind = "expression" if isinstance(value, Expr) else type(value).__name__
+    return f"{'an' if kind[0] in 'aeioAEI' or kind == 'RDom' else 'a'} {kind}"
 
 
 def _whole_quotient(left: Operand, right: Operand) -> Operand:

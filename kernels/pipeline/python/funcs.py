@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+import numbers
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,13 @@ from spacedsl.engine.decision import Decision
 from spacedsl.kernels.pipeline import algorithm, definitions
 from spacedsl.kernels.pipeline.algorithm import Scalar, Stage
 from spacedsl.kernels.pipeline.python.callers import Caller, failure, located
-from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, element_type, operand
+from spacedsl.kernels.pipeline.python.expressions import (
+    ElementType,
+    Expr,
+    described,
+    element_type,
+    operand,
+)
 from spacedsl.kernels.pipeline.python.resolution import Definition, resolved
 from spacedsl.kernels.pipeline.python.terms import RDom, Reading, Var, domains, expression, stretch, whole
 from spacedsl.kernels.pipeline.typing import DefinitionError, TypeMismatchError
@@ -61,12 +68,13 @@ class Input:
         values: tuple[int, int] | None = None,
     ) -> None:
         def make() -> algorithm.Input:
-            extents = () if isinstance(shape, int) else tuple(definitions.points(whole(n)) for n in shape)
-            rank = shape if isinstance(shape, int) else len(extents)
+            counts = shape if isinstance(shape, Iterable) else None
+            extents = () if counts is None else tuple(definitions.points(whole(n)) for n in counts)
+            rank = whole(shape) if counts is None else len(extents)
             if rank < 0:
                 raise DefinitionError("KF007", f"an array has no {rank} dimensions")
             dtype = element_type(type)
-            bounds = None if values is None else definitions.values_of(dtype, *map(whole, values))
+            bounds = None if values is None else definitions.values_of(dtype, *_least_and_greatest(values))
             return algorithm.Input(definitions.named(name), dtype, rank, extents, bounds)
 
         self.declared = located(make)
@@ -79,6 +87,10 @@ class Input:
     def __getitem__(self, index: Any) -> Expr:
         return _reading(self, self.declared, _point(index))
 
+    def __eq__(self, other: object) -> bool:
+        return _is_same(self, other)
+
+    __hash__ = object.__hash__
     __iter__ = None
 
 
@@ -120,8 +132,12 @@ class Func:
             raise failure(error, caller, (self.reader, "read here"))
 
         def make() -> Definition:
+            if not (over is None or isinstance(over, RDom)):
+                raise TypeMismatchError(f"an update goes through an RDom, and not {described(over)}")
             point = tuple(map(expression, at))
             values = tuple(map(expression, value if isinstance(value, tuple) else (value,)))
+            if not values:
+                raise DefinitionError("KF022", f"`{self.name}` has no value in this definition")
             limits = () if where is None else (expression(where),)
             domain = _one_domain(self.name, over, [*point, *values, *limits])
             ranges = () if domain is None else domain._ranges
@@ -151,6 +167,10 @@ class Func:
         """The Func as a result: of each variable how many points from 0 on, or which."""
         return Output(self, located(lambda: tuple(map(stretch, extents))), Caller.here())
 
+    def __eq__(self, other: object) -> bool:
+        return _is_same(self, other)
+
+    __hash__ = object.__hash__
     __iter__ = None
 
 
@@ -232,10 +252,24 @@ def _both(left: Expr | None, right: Expr | None = None) -> Expr | None:
     return left & right if left is not None and right is not None else left if right is None else right
 
 
+def _is_same(one: Func | Input, other: object) -> bool:
+    """Among others in a list, say; compared with values, it would be false at all points."""
+    if isinstance(other, Expr | numbers.Number):
+        located(lambda: operand(one))  # says how a point of it is written
+    return one is other
+
+
+def _least_and_greatest(values: Any) -> tuple[int, int]:
+    if isinstance(values, Sequence) and len(values) == 2:
+        return whole(values[0]), whole(values[1])
+    message = f"the values of an input are the least and the greatest, not {described(values)}"
+    raise TypeMismatchError(message, "such as `values=(0, 255)`")
+
+
 def _tolerance(given: Any) -> float | None:
     if given is None:
         return None
-    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf:
+    if isinstance(given, numbers.Real) and not isinstance(given, bool) and 0 <= float(given) < math.inf:
         return float(given)
     raise DefinitionError("KF007", f"`tolerance`: expected a number that is not negative, not {given!r}")
 
@@ -249,9 +283,10 @@ def _cache(given: Any) -> Literal["warm", "cold"]:
 
 
 def _decision(given: Decision) -> Decision:
-    if isinstance(given, Decision):
+    if isinstance(given, Decision) and not {str} & {type(given.objects), type(given.values)}:
         objects, values = tuple(given.objects), tuple(given.values)
-        if all(isinstance(o, str) for o in objects) and all(isinstance(v, str | int) for v in values):
+        are_values = all(isinstance(v, str | int) and not isinstance(v, bool) for v in values)
+        if values and are_values and all(isinstance(o, str) for o in objects):
             return Decision(str(given.choice), objects, values)
     hint = 'such as `Decision("site", ("f",), ("INLINE",))`'
     raise DefinitionError("KF007", f"`{given!r}` is no decision", hint)

@@ -42,7 +42,7 @@ def _kernel_text(named: PythonFunction, sizes: Mapping[str, int]) -> str:
     module = ModuleType(f"{named.file.stem} of a pipeline")
     module.__file__ = source.name
     with _running(source, module):
-        exec(compile(source.text, source.name, "exec"), vars(module))
+        exec(compile(source.text, source.name, "exec", dont_inherit=True), vars(module))
     function = _function(source, module, named)
     known = overridden(named.name, _sizes(source, function), sizes)
     with _running(source, module):

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from spacedsl.kernels.pipeline import definitions, reductions
 from spacedsl.kernels.pipeline.algorithm import Range, Read, Variable
 from spacedsl.kernels.pipeline.python.callers import Caller, located
-from spacedsl.kernels.pipeline.python.expressions import Expr, Operation, Value, below, operand
+from spacedsl.kernels.pipeline.python.expressions import (
+    Expr,
+    Operation,
+    Value,
+    below,
+    described,
+    operand,
+)
 from spacedsl.kernels.pipeline.syntax import Reducer
 from spacedsl.kernels.pipeline.typing import DefinitionError, Operand, TypeMismatchError, typed
 
@@ -53,7 +60,8 @@ class RDom:
         """Leaves out the points that do not meet it, besides those that earlier conditions leave out; in
         what is defined from here on."""
         located(lambda: definitions.condition(operand(condition)))
-        self._condition = condition if self._condition is None else self._condition & condition
+        given = expression(condition)
+        self._condition = given if self._condition is None else self._condition & given
 
     def __getattr__(self, name: str) -> Expr:
         if name.startswith("_"):
@@ -186,13 +194,15 @@ def outside_of_reductions(expressions: Sequence[Expr]) -> Iterator[Expr]:
 
 def stretch(given: int | range) -> range:
     """So many points from 0 on, or which."""
-    if isinstance(given, range) and given.step == 1:
+    if isinstance(given, range):
+        if given.step != 1:
+            raise TypeMismatchError(f"`{given!r}` leaves out points", "a range goes by steps of 1")
         return given
     return range(whole(given))
 
 
 def whole(value: Any) -> int:
-    number = operand(value)
+    number = None if isinstance(value, Sequence) and not isinstance(value, str) else operand(value)
     if isinstance(number, int) and not isinstance(number, bool):
         return number
-    raise TypeMismatchError(f"`{value!r}` is no whole number", "such as `3`, or `range(-1, 2)`")
+    raise TypeMismatchError(f"{described(value)} is no whole number", "such as `3`, or `range(-1, 2)`")

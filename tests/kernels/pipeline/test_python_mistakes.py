@@ -57,6 +57,11 @@ def said(path: Path) -> Diagnostic:
         ("g[x, y] = f[x, y] << 2.5", "KF064", "f[x, y] << 2.5", "`<<` is for integers"),
         ("g[x, y] = f[x, y] // 2.5", "KF064", "f[x, y] // 2.5", "`//` is for integers"),
         ("g[x, y] = f[x, y] + f", "KF064", "f[x, y] + f", "a Func is neither"),
+        ("g[x, y] = f == 3", "KF064", "f == 3", "a Func is neither"),
+        ("g[x, y] = pl.select(image != 3, 1, 2)", "KF064", "image != 3", "an Input is neither"),
+        ("g[x, y] = ()", "KF022", "g[x, y]", "`g` has no value in this definition"),
+        ("g[x, y] = 0\n    g.update((x, y), 1, over=r.r)", "KF064", "g.update(",
+         "an RDom, and not an expression"),
         ("g[x, y] = f[x + 0.5, y]", "KF064", "f[x + 0.5, y]", "a position is a whole number"),
         ("g[x, y] = pl.min(f[x, y])", "KF064", "pl.min(f[x, y])", "at least 2 arguments"),
         ("g[x, y] = pl.sum(3, x)", "KF064", "pl.sum(3, x)", "a reduction goes through an RDom"),
@@ -65,6 +70,9 @@ def said(path: Path) -> Diagnostic:
         ("r.where(x)", "KF064", "r.where(x)", "a condition is true or false"),
         ("pl.RDom(r=0)", "KF063", "pl.RDom(r=0)", "is empty"),
         ("pl.RDom(r='a')", "KF064", "pl.RDom(r='a')", "neither an expression"),
+        ("pl.RDom(r=(0, 3))", "KF064", "pl.RDom(", "a tuple is no whole number"),
+        ("pl.RDom(r=x)", "KF064", "pl.RDom(r=x)", "an expression is no whole number"),
+        ("pl.RDom(r=range(0, 6, 2))", "KF064", "pl.RDom(", "`range(0, 6, 2)` leaves out points"),
         ("pl.RDom()", "KF063", "pl.RDom()", "an RDom has ranges"),
         ("pl.Input('a', 'u8', 2)", "KF064", "pl.Input(", "`'u8'` is no element type"),
         ("pl.Param('p', float, 2)", "KF064", "pl.Param(", "is no element type"),
@@ -75,6 +83,9 @@ def said(path: Path) -> Diagnostic:
         ("pl.Var('sum')", "KF010", "pl.Var('sum')", "a word of the language"),
         ("pl.Input('a', pl.u8, [0])", "KF012", "pl.Input('a', pl.u8, [0])", "at least 1"),
         ("pl.Input('a', pl.u8, 2, values=(3, 256))", "KF065", "pl.Input(", "no values of u8"),
+        ("pl.Input('a', pl.u8, 2.5)", "KF064", "pl.Input(", "`2.5` is no whole number"),
+        ("pl.Input('a', pl.u8, 2, values=5)", "KF064", "pl.Input(", "the least and the greatest, not `5`"),
+        ("pl.Input('a', pl.u8, 2, values=(1, 2, 3))", "KF064", "pl.Input(", "the greatest, not a tuple"),
         ("g[x, y] = pl.repeat_edge(f, x, y)", "KF022", "pl.repeat_edge(f, x, y)", "the ends of `f`"),
         ("g[x, y] = pl.repeat_edge(3, x, y)", "KF022", "pl.repeat_edge(3, x, y)", "takes a Func"),
         ("g[x, y] = pl.repeat_edge(pl.Func('h'), x)", "KF022", "pl.repeat_edge(", "that has a value"),
@@ -100,6 +111,10 @@ def said(path: Path) -> Diagnostic:
         ("g[x, y] = 1\n    return pl.Pipeline('k', g.output('a', 3))", "KF064", "g.output(", "neither"),
         ("g[x, y] = 1\n    return pl.Pipeline('k', [g.output(3, 3)] * 2)", "KF011", "g.output(", "already"),
         ("pl.Pipeline('k', f.output(3, 3), decisions=['f'])", "KF007", "pl.Pipeline(", "no decision"),
+        ("pl.Pipeline('k', f.output(3, 3), decisions=[pl.Decision('site', 'f', 'INLINE')])", "KF007",
+         "pl.Pipeline(", "no decision"),
+        ("pl.Pipeline('k', f.output(3, 3), decisions=[pl.Decision('site', ('f',), (True,))])", "KF007",
+         "pl.Pipeline(", "no decision"),
         ("pl.Pipeline('k', f.output(3, 3), cache='hot')", "KF007", "pl.Pipeline(", "not 'hot'"),
         ("pl.Pipeline('k', f.output(3, 3), tolerance=-1)", "KF007", "pl.Pipeline(", "not -1"),
         ("pl.Pipeline('k', f.output(3, 3), tolerance=True)", "KF007", "pl.Pipeline(", "not True"),
@@ -126,6 +141,42 @@ def test_a_mistake_is_said_where_it_is(lines: str, code: str, place: str, words:
         last = HEAD.count("\n") + lines.count("\n") + 1
         assert found.span.line <= last
         assert found.span.line == last or code in ("KF011", "KF035")
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("pl.repeat_edge(image, x)", "a point of it is written `repeat_edge(image, x, y)`"),
+        ("pl.constant_exterior(image, x, y)", "a point of it is written `constant_exterior(image, 0, x, y)`"),
+        ("pl.repeat_edge(f, x, y)",
+         "such as `repeat_edge(f, x, y, bounds=[10, None])`; an Input with extents has them"),
+    ],
+)  # fmt: skip
+def test_what_is_right_is_said_in_python(call: str, hint: str, tmp_path: Path) -> None:
+    assert said(write(tmp_path, HEAD + f"    g[x, y] = {call}\n" + TAIL)).hint == hint
+
+
+@pytest.mark.parametrize(
+    ("lines", "printed"),
+    [
+        ("r.where(True)\n    g[x, y] = pl.sum(r, 1)", "g_sum() += 1 for r in 0:3 where true"),
+        ("g[x, y] = pl.select(np.bool_(True), f[x, y], 3)", "select(true, f(x, y), 3)"),
+        ("h = pl.Input('h', pl.u8, np.int64(2))\n    g[x, y] = h[x, y]", "h: {dtype: u8, rank: 2}"),
+        ("g[x, y] = [h for h in (f, g) if h in (g, f)][0][x, y]", "g(x, y) = f(x, y)"),
+    ],
+)
+def test_what_is_as_good_is_taken(lines: str, printed: str, tmp_path: Path) -> None:
+    file = load_any(write(tmp_path, f"import numpy as np\n{HEAD}    {lines}\n{TAIL}"))
+    assert isinstance(file, PipelineFile)
+    assert printed in file.text
+
+
+def test_a_file_is_compiled_as_it_stands(tmp_path: Path) -> None:
+    """Without what the program that runs it imports from the future."""
+    text = HEAD.replace("def build(", "class Size:\n    of: 3\ndef build(") + TAIL.replace(
+        "return", "assert Size.__annotations__ == {'of': 3}\n    g[x, y] = f[x, y]\n    return"
+    )
+    load_any(write(tmp_path, text))
 
 
 def test_recursion_without_an_end_is_said_in_a_line_of_it(tmp_path: Path) -> None:
