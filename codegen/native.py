@@ -8,8 +8,9 @@ this process suffers, so it should have been checked before.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,15 @@ class Function:
     `out=` takes arrays to write to, one or a tuple of as many as there are outputs, and returns them. They
     have exactly the dtype, shape and strides of the outputs, are writable, and lie apart from each other and
     from all inputs, since the code assumes so; whatever else is given is a `ValueError`.
+
+    A process that is forked has to load it anew: a call in it is a `RuntimeError`.
     """
 
     kernel: Interface
     code: str
     library: ctypes.CDLL
+    process: int = field(default_factory=os.getpid)
+    """That has loaded it: a child has none of the threads that the code may have started there."""
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -64,6 +69,8 @@ class Function:
     def __call__(
         self, *arguments: ArrayLike, out: Array | tuple[Array, ...] | None = None, **named: ArrayLike
     ) -> Array | tuple[Array, ...]:
+        if self.process != os.getpid():
+            raise RuntimeError(f"{self.kernel.name} was loaded before this process was forked: load it here")
         given = self._bound(arguments, named)
         arrays = {t.name: _readable(given[t.name], t) for t in self.inputs}
         outputs = self._written(out, arrays)
@@ -87,8 +94,9 @@ class Function:
         given = out if isinstance(out, tuple) else (out,)
         if len(given) != len(self.outputs):
             names = ", ".join(t.name for t in self.outputs)
+            held = f"a tuple of {len(given)}" if isinstance(out, tuple) else f"one {type(out).__name__}"
             raise ValueError(
-                f"`out` must hold as many arrays as there are outputs ({names}), not {len(given)}"
+                f"`out` must be a tuple of as many arrays as there are outputs ({names}), not {held}"
             )
         others = dict(inputs)
         for tensor, array in zip(self.outputs, given, strict=True):

@@ -82,9 +82,10 @@ def check_file(source: Source, path: Path, sizes: Mapping[str, int] = MappingPro
 
 
 def load_measurable(
-    path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+    path: Path | str, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
 ) -> MeasurableKernel:
     """The same of a kernel that there is code for, made for a kind of machine; KF045 where there is none."""
+    path = Path(path)
     source, others = kernel_source(path, sizes)
     return _measurable(source, path, others, kind)
 

@@ -49,9 +49,11 @@ def overridden(kernel: str, own: Mapping[str, int], given: Mapping[str, int]) ->
         if name not in own:
             hint = closest(name, own)
             raise SizeOverrideError(f"`{kernel}` has no size `{name}`" + (f"; {hint}" if hint else ""))
+        if not hasattr(size, "__index__"):
+            raise SizeOverrideError(f"size `{name}` is a whole number, not {size!r}")
         if not 1 <= size <= MOST_ELEMENTS:
             raise SizeOverrideError(f"size `{name}` must lie between 1 and 2**40; {size} does not")
-    return {**own, **given}
+    return {**own, **{name: operator.index(size) for name, size in given.items()}}
 
 
 class SizeReader:

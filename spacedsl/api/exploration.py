@@ -7,10 +7,11 @@ evaluator, ordering, policy and store.
 from __future__ import annotations
 
 import hashlib
+import operator
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
@@ -44,6 +45,7 @@ from spacedsl.files import resolved
 from spacedsl.kernels.backbones import MeasurableKernel, check_recorded, load_measurable
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.search_options import budget_s
+from spacedsl.kernels.sizes import SizeOverrideError
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
@@ -59,7 +61,7 @@ def explore(
     kernel: MeasurableKernel | Path | str,
     *,
     sizes: Mapping[str, int] | None = None,
-    space: Path | None = None,
+    space: Path | str | None = None,
     target: str = "cpu",
     device: str | None = None,
     time: float | str | None = None,
@@ -67,7 +69,7 @@ def explore(
     seed: int = 0,
     ordering: str | None = None,
     policy: str | None = None,
-    runs: Path = Path("runs"),
+    runs: Path | str = "runs",
     on_event: Listener = lambda event: None,
 ) -> Result:
     """Searches for the fastest implementation of a kernel until the budget or the space is spent.
@@ -77,12 +79,16 @@ def explore(
     Without `time` and `evaluations` the search ends only with the space. Everything is kept in a new folder
     below `runs`.
 
-    Raises `DiagnosticError` for what is wrong in a file, `ValueError` for what is no length of time,
-    `UnknownNameError`, `EmptySpaceError`, `StoreError` or `OSError` where no run can be kept,
-    `EnvironmentLack`, `TooLargeError` (a `DiagnosticError`) for a kernel that is too large for this machine.
+    Raises `DiagnosticError` for what is wrong in a file, `SizeOverrideError` for wrong `sizes`, `ValueError`
+    for what is no length of time, no number of evaluations and no seed, `UnknownNameError`,
+    `EmptySpaceError`, `StoreError` or `OSError` where no run can be kept, `EnvironmentLack`, `TooLargeError`
+    (a `DiagnosticError`) for a kernel that is too large for this machine.
     """
     if isinstance(kernel, Path | str):
-        kernel = load_measurable(Path(kernel), sizes or {})
+        kernel = load_measurable(kernel, sizes or {})
+    elif sizes:
+        raise SizeOverrideError(f"`{kernel.name}` has been read already: give `load_kernel` its sizes")
+    runs, seed, evaluations = Path(runs), _count("seed", seed), _evaluations(evaluations)
     policy = DEFAULT_POLICY if policy is None else policy
     check_known("target", target, TARGETS)
     check_known("policy", policy, POLICIES)
@@ -94,7 +100,7 @@ def explore(
     for remark in kernel.remarks:
         on_event(Warned(f"{remark.span}: {remark.message}"))
     # What is wrong in a file is said before this machine is measured.
-    path = resolved(space or kernel.space_for(made_for.kind))
+    path = resolved(Path(space or kernel.space_for(made_for.kind)))
     rules = load_rules(path, kernel, made_for.kind, on_event)
     machine = made_for.device(device, on_event)
     made_for.check(kernel, machine)
@@ -143,7 +149,7 @@ def resume(
     Raises `StoreError` where there is no run, `DamagedError` where it cannot be read, `ChangedError` where
     its space, the generator, the compiler, the processor or the number of CPUs has changed.
     """
-    folder, time_s = resolved(Path(run)), _seconds(time)
+    folder, time_s, evaluations = resolved(Path(run)), _seconds(time), _evaluations(evaluations)
     with Store.open(folder) as store:
         about = store.about()
         if about.policy not in POLICIES:
@@ -201,6 +207,19 @@ def _seconds(time: float | str | None) -> float | None:
     if seconds is None and time is not None:
         raise ValueError(f"{time!r} is not a length of time: '90s', '3m', '1h30m' or a number of seconds")
     return seconds
+
+
+def _evaluations(given: int | None) -> int | None:
+    """Of a budget; raises `ValueError` for what is no number of them."""
+    return None if given is None else _count("evaluations", given)
+
+
+def _count(name: str, given: int) -> int:
+    """Numbers of NumPy are numbers."""
+    with suppress(TypeError):
+        if (count := operator.index(given)) >= 0:
+            return count
+    raise ValueError(f"`{name}` is a whole number from 0 on, not {given!r}")
 
 
 def _processor_digest() -> str:

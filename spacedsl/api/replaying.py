@@ -147,7 +147,10 @@ def emit_launcher(path: Path | str) -> str:
 
 def emit_halide(path: Path | str) -> str:
     """A module of Python that gives Halide the pipeline of a record, and its schedule; raises as `replay`."""
-    problem, candidate = recorded_implementation(record.read(Path(path)), Path(path))
+    recorded = record.read(Path(path))
+    if recorded.target != "cpu":
+        raise UnknownNameError(f"{path}: only schedules for a CPU are printed for Halide")
+    problem, candidate = recorded_implementation(recorded, Path(path))
     if not isinstance(problem.kernel, PipelineFile):
         raise UnknownNameError(f"{path}: only pipelines have schedules for Halide")
     if has_bf16(problem.kernel.algorithm):

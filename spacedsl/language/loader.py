@@ -26,13 +26,13 @@ MOST_CHARACTERS = 100_000
 """Of a file and all that it includes: many times what a person writes, and checked within two seconds."""
 
 
-def load_space(path: Path) -> space.Space:
+def load_space(path: Path | str) -> space.Space:
     """The space of a file and all that it includes.
 
     Raises `DiagnosticError` with all diagnostics where one of them is an error, and `OSError` where the file
     itself cannot be read.
     """
-    loaded, diagnostics = check_file(path)
+    loaded, diagnostics = check_file(Path(path))
     if loaded is None:
         raise DiagnosticError(diagnostics)
     return loaded

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import spacedsl
-from spacedsl.api import emit_halide
+from spacedsl.api import UnknownNameError, emit_halide
 from tests.cli.running import run
 from tests.codegen.halide.running import answers
 
@@ -117,6 +117,8 @@ def test_its_schedules_are_searched_for_a_gpu_too(edges: Explored, tmp_path: Pat
     replayed = json.loads(run("replay", best, "--json").out)
     assert (replayed["identical"], replayed["verified"]) == (True, True)
     assert best.with_suffix(".cu").read_text() in run("emit", best, "--host", "python").out
+    with pytest.raises(UnknownNameError, match="only schedules for a CPU are printed for Halide"):
+        emit_halide(best)
     written = run("batch", best, "-o", tmp_path / "batch")
     assert "1 implementation of 1 kernel;" in written.err
     assert (tmp_path / "batch" / "edges" / "cases.npz").exists()

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -384,6 +385,37 @@ def test_python_takes_lengths_of_time_as_the_command_line_does(machine: Path, tm
             spacedsl.explore(MATMUL, sizes=sizes, time=wrong, runs=tmp_path)
         with pytest.raises(ValueError, match="is not a length of time"):
             spacedsl.resume(folder, time=wrong)
+
+
+def test_python_takes_paths_as_text_and_numbers_of_numpy(machine: Path, tmp_path: Path) -> None:
+    eight, one, three = np.arange(8, 0, -1)[[0, 7, 5]]
+    numbers: Any = {"sizes": {"m": eight, "n": 16, "k": 4}, "evaluations": one, "seed": three}
+    space = str(MATMUL.parents[1] / "spaces" / "linalg.space")
+    result = spacedsl.explore(str(MATMUL), space=space, runs=str(tmp_path), **numbers)
+    assert (result.seed, result.progress.evaluations) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"evaluations": 1.5}, "`evaluations` is a whole number from 0 on, not 1.5"),
+        ({"evaluations": -1}, "`evaluations` is a whole number from 0 on, not -1"),
+        ({"seed": -1}, "`seed` is a whole number from 0 on, not -1"),
+        ({"sizes": {"m": 8.0}}, "size `m` is a whole number, not 8.0"),
+    ],
+)
+def test_python_refuses_other_numbers_before_there_is_a_run(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        spacedsl.explore(MATMUL, runs=tmp_path, **given)
+    assert not any(tmp_path.iterdir())
+
+
+def test_sizes_do_not_replace_those_of_a_kernel_that_has_been_read(tmp_path: Path) -> None:
+    kernel = spacedsl.load_kernel(MATMUL, {"m": 8})
+    with pytest.raises(api.SizeOverrideError, match="`matmul` has been read already: give `load_kernel`"):
+        spacedsl.explore(kernel, sizes={"m": 16}, evaluations=1, runs=tmp_path)
 
 
 def test_python_gives_the_same_result(machine: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,8 +117,9 @@ def test_an_output_may_take_the_place_of_an_input_that_was_copied(scale: Functio
 @pytest.mark.parametrize(
     ("out", "said"),
     [
-        (lambda z, v: z, r"as many arrays as there are outputs \(z, v\), not 1"),
-        (lambda z, v: (z, v, v), "not 3"),
+        (lambda z, v: z, r"a tuple of as many arrays as there are outputs \(z, v\), not one ndarray"),
+        (lambda z, v: [z, v], "not one list"),
+        (lambda z, v: (z, v, v), "not a tuple of 3"),
         (lambda z, v: (z, v.tolist()), "`out` for `v` must be an array, not list"),
         (lambda z, v: (z.astype(float), v), "`z` must be of the dtype float32, not float64"),
         (lambda z, v: (z.astype(">f4"), v), "`z` must be of the dtype float32, not >f4"),
@@ -139,6 +142,13 @@ def test_an_output_that_the_code_cannot_write_to_is_refused_before_it_runs(
         scale(X, W, 0.5, out=out(z, v))
     assert np.isnan(z).all()
     np.testing.assert_array_equal(W, before)
+
+
+def test_a_forked_process_is_told_to_load_it_anew(scale: Function) -> None:
+    """It has none of the threads that a call waits for."""
+    in_child = dataclasses.replace(scale, process=os.getppid())
+    with pytest.raises(RuntimeError, match="scale was loaded before this process was forked: load it here"):
+        in_child(X, W, 0.5)
 
 
 def test_wrong_arguments_are_refused_before_the_code_runs(scale: Function) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spacedsl
 from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.dtypes import DType
@@ -458,10 +461,25 @@ def test_a_tile_that_is_never_full_at_these_sizes_is_remarked_upon() -> None:
     assert check(text, {"m": 65}).remarks == ()
 
 
-@pytest.mark.parametrize("sizes", [{"mm": 3}, {"m": 0}, {"m": -1}, {"m": 2**41}])
+@pytest.mark.parametrize("sizes", [{"mm": 3}, {"m": 0}, {"m": -1}, {"m": 2**41}, {"m": 8.0}, {"m": "8"}])
 def test_a_wrong_size_from_outside_is_no_fault_of_the_file(sizes: dict[str, int]) -> None:
     with pytest.raises(SizeOverrideError):
         check(MATMUL, sizes)
+
+
+def test_a_size_from_outside_may_be_a_number_of_numpy() -> None:
+    five: Any = np.int64(5)
+    assert type(check(MATMUL, {"m": five}).sizes["m"]) is int
+
+
+def test_files_may_be_named_by_text(tmp_path: Path) -> None:
+    path = tmp_path / "k.yaml"
+    path.write_text(MATMUL, encoding="utf-8")
+    assert spacedsl.load_kernel(str(path)).path == path
+    assert spacedsl.load_kernel(f"{path}", {"m": 5}).sizes["m"] == 5
+    space = tmp_path / "own.space"
+    space.write_text('set Statements: iterator = "$kernel.statements" end\n', encoding="utf-8")
+    assert spacedsl.load_space(str(space)).name == "own"
 
 
 def test_all_keys_reach_the_kernel_file(tmp_path: Path) -> None:
