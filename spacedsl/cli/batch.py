@@ -138,7 +138,8 @@ def _finish(console: Console, imported: Sequence[Imported], *, json: bool) -> Ex
         console.document({"schema": 1, "runs": [measured_document(each) for each in imported]})
     else:
         console.data("\n\n".join("\n".join(_text(each)) for each in imported))
-    return ExitCode.OK if all(each.best is not None for each in imported) else ExitCode.NO_CANDIDATE
+    has_failed = any(each.best is None and each.measured for each in imported)
+    return ExitCode.NO_CANDIDATE if has_failed else ExitCode.OK
 
 
 def _text(imported: Imported) -> Iterator[str]:
@@ -149,6 +150,8 @@ def _text(imported: Imported) -> Iterator[str]:
         tie = " (others cannot be told from it)" if best.is_tied else ""
         yield f"best       {duration(best.time_ns)}  (95 %: {duration(low)} to {duration(high)}){tie}"
         yield f"bound      {duration(best.bound_ns)} for it alone"
+    elif not imported.measured:
+        yield "best       none: the batch was broken off before anything was measured"
     else:
         yield "best       none was right"
         yield f"go on      {command('resume', imported.run)}: the best of the others becomes the run's"
@@ -160,7 +163,7 @@ def _text(imported: Imported) -> Iterator[str]:
 
 def measured_where(imported: Imported) -> str:
     device = imported.device
-    news = "" if imported.changed else ", all known before"
+    news = "" if imported.changed or not imported.measured else ", all known before"
     return (
         f"{imported.run.name}: {imported.measured} of {imported.asked} measured on {device.name} "
         f"({device.sms} SMs, driver {device.driver}){news}"

@@ -192,6 +192,16 @@ def test_half_of_the_results_are_taken_without_the_line_that_was_cut_off(back: P
     assert f"2 of {ASKED} measured on A fake GPU" in run("import", back / "batch").out
 
 
+def test_what_was_broken_off_before_the_first_result_says_nothing_of_any(back: Path) -> None:
+    rewrite(back, results(back)[:1])
+    best = (the_run(back) / "best.json").read_bytes()
+    ran = run("import", back / "batch")
+    assert ran.code == 0, ran.err
+    assert f"0 of {ASKED} measured on A fake GPU (2 SMs, driver 13.0)\n" in ran.out
+    assert "best       none: the batch was broken off before anything was measured" in ran.out
+    assert (the_run(back) / "best.json").read_bytes() == best
+
+
 _NOBODYS = '{"problem": "axpy", "digest": "00", "failure": "crash", "message": ""}'
 
 
