@@ -36,7 +36,7 @@ from spacedsl.kernels.pipeline.reference import computed
 Positions = NDArray[Any]
 """Along one dimension, each once."""
 Points = tuple[Positions, ...]
-"""All combinations of them, the innermost dimension first."""
+"""All combinations of them, the innermost dimension first: one, of nothing, where there is no dimension."""
 
 
 def certain_points(algorithm: Algorithm) -> dict[str, Points]:
@@ -52,14 +52,14 @@ def certain_points(algorithm: Algorithm) -> dict[str, Points]:
             for read in _reads(definition):
                 if read.source != stage.name:
                     points = _image(read, values)
-                    if count(points) > count(found.get(read.source, ())):
+                    if points is not None and count(points) > count(found.get(read.source)):
                         found[read.source] = points
     return found
 
 
-def count(points: Points) -> int:
+def count(points: Points | None) -> int:
     """How many there are; 0 where nothing is certain."""
-    return math.prod(len(p) for p in points) if points else 0
+    return 0 if points is None else math.prod(len(p) for p in points)
 
 
 def definitions_of(stage: Stage) -> Iterator[Stage | Update]:
@@ -105,10 +105,10 @@ def certain_operands(node: Expression) -> tuple[Expression, ...]:
     return operands(node)
 
 
-def _image(read: Read, values: Mapping[str, Positions]) -> Points:
+def _image(read: Read, values: Mapping[str, Positions]) -> Points | None:
     """Positions that are read: of several variables in one place, one moves and the others stand still.
 
-    Nothing where positions move with one another, or with data.
+    None where positions move with one another, or with data.
     """
     moving: set[str] = set()
     found = []
@@ -116,7 +116,7 @@ def _image(read: Read, values: Mapping[str, Positions]) -> Points:
         nodes = list(walk(position))
         names = {n.name for n in nodes if isinstance(n, Variable)}
         if any(isinstance(n, Read | Scalar) for n in nodes) or names & moving:
-            return ()
+            return None
         free = max(sorted(names), key=lambda n: len(values[n]), default=None)
         given = {n: values[n] if n == free else values[n][:1] for n in names}
         found.append(np.unique(np.atleast_1d(evaluated(position, given))))

@@ -152,7 +152,7 @@ def _kept(step: Step, kernel: Kernel, read: Mapping[str, Points]) -> _Bytes | No
     if not step.is_last or step.is_output:
         return None
     widths = [dtype.nbytes for dtype in step.stage.dtypes]
-    loaded = count(read.get(step.stage.name, ())) * min(widths)
+    loaded = count(read.get(step.stage.name)) * min(widths)
     return _Bytes(loaded, size(kernel.needed[step.stage.name]) * sum(widths))
 
 
@@ -224,7 +224,7 @@ class GpuPipelineBound(_Bound):
 
 def certain_bytes(algorithm: Algorithm, read: Mapping[str, Points]) -> _Bytes:
     """Of inputs, of which so much is certainly read, and of outputs that are written."""
-    loaded = sum(count(read.get(i.name, ())) * i.dtype.nbytes for i in algorithm.inputs)
+    loaded = sum(count(read.get(i.name)) * i.dtype.nbytes for i in algorithm.inputs)
     stored = sum(
         size(box) * dtype.nbytes
         for name, box in algorithm.outputs.items()

@@ -176,6 +176,7 @@ COUNTED = {
     "a sum for a row": (
         "f(x, y) = sum[i in 0:9](t(i + x)) + a(x, y)", "{f: {x: 4, y: 3}}", {"+": 4 * 8 + 12},
     ),
+    "a sum of all": ("g() = sum[i in 0:9](t(i) * 3)\nf(x) = t(x) - g()", "{f: {x: 4}}", {"+": 8 + 4, "*": 9}),
     "both ways round": ("f(x, y) = t(x) * t(y)", "{f: {x: 8, y: 8}}", {"*": 32}),
     "a branch": ("f(x) = select(t(x) * 3 > 1, t(x) * 5, 0)", "{f: {x: 4}}", {"*": 4}),
     "easy factors": ("f(x) = t(x) * 2 + t(x) * 1", "{f: {x: 4}}", {"+": 4}),

@@ -20,6 +20,13 @@ READ = {
     "backwards": ("f(x) = t(9 - x)", "{f: {x: 2:8}}", {"t": 6}),
     "an edge": ("f(x, y) = repeat_edge(a, x - 3, y)", "{f: {x: 20, y: 8}}", {"a": 9 * 8}),
     "a range": ("f(x) = 0\nf(x) += t(x + r) for r in 0:30", "{f: {x: 5}}", {"t": 30}),
+    "a range of one value": ("f() = sum[r in 0:30](t(r))", "{f: {}}", {"t": 30}),
+    "one value for all": (
+        "g() = sum[r in 0:30](t(r + 2))\nf(x) = g() + a(x, 0)",
+        "{f: {x: 5}}",
+        {"t": 30, "a": 5},
+    ),
+    "one value of one": ("g() = t(7)\nh() = g() + a(3, 2)\nf() = h()", "{f: {}}", {"t": 1, "a": 1}),
     "a table at a diagonal": ("f(x) = a(x, x)", "{f: {x: 8}}", {}),
     "data in a position": ("f(x) = t(clamp(a(x, 0), 0, 39))", "{f: {x: 8}}", {"a": 8}),
     "a branch": ("f(x) = select(x > 3, t(x), 7)", "{f: {x: 8}}", {}),

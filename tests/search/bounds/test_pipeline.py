@@ -54,6 +54,14 @@ def test_inputs_are_loaded_and_outputs_are_stored(
     assert (found.loaded, found.stored) == expected
 
 
+def test_what_one_value_is_made_of_is_loaded() -> None:
+    algorithm = pipeline(
+        "s() = sum[r in 0:99](a(r))", "{s: {}}", "{a: {dtype: f64, extents: [99]}}"
+    ).algorithm
+    found = certain_bytes(algorithm, certain_points(algorithm))
+    assert (found.loaded, found.stored) == (8 * 99, 8)
+
+
 def test_the_bound_is_the_largest_term() -> None:
     here = instance(load("blur", {"width": 6400, "height": 4800}).backbone)
     root = here.root()
