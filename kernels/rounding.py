@@ -3,8 +3,9 @@
 In: a kernel file, and the spread of every value in one evaluation by the
 reference. Out: an absolute error for each tensor that is written. The errors of operands travel through
 every operation by its steepest slope within their spread; every operation adds an error of its own. A sum of
-n random terms adds what n values of random sign give, which grows like sqrt(n); where terms are of a pattern,
-all of them may be rounded the same way, one after the other. It is an estimate and no proof.
+n random terms adds what n values of random sign give, which grows like sqrt(n); of very long sums, some terms
+are lost beside what has been summed up. Where terms are of a pattern, all of them may be rounded the same
+way, one after the other. It is an estimate and no proof.
 """
 
 from __future__ import annotations
@@ -167,8 +168,9 @@ class _Errors:
         # The product of two factors is no operation of its own: it is fused with the addition.
         error = self.binary(body) if isinstance(body, Binary) and body.operator == "*" else self.of(body)
         if self.is_random:
-            root = math.sqrt(terms)
-            reached, steps = max(self.most(node), root * self.most(body)), 2 * root
+            root, most = math.sqrt(terms), self.most(body)
+            lost = terms / 4 * float(share_one_way(self.most(node), most, self.precision))
+            reached, steps = max(self.most(node), root * most), max(2 * root, lost)
         else:
             # Half a unit each of what has been summed up so far: of positive terms, half of it on average.
             is_positive = self.spreads.of(body).least >= 0
@@ -184,6 +186,16 @@ class _Errors:
         if self.kernel.precision == "tf32":
             cut_off += 2 * _TF32_PRECISION
         return cut_off * reached
+
+
+def share_one_way(reached: Any, term: float, precision: float) -> Any:
+    """The share of random terms that are rounded the same way, one after the other: those that are smaller
+    than a step of the sum `reached` are lost.
+
+    Of squares, these are as many as the root of such a step beside the largest term says; of other functions
+    that have been tried, this covers what is lost as well.
+    """
+    return np.sqrt(np.minimum(1, precision * reached / term)) if term else 0.0
 
 
 def _product(value: float, error: float) -> float:

@@ -6,7 +6,7 @@ error of a value is how far it moves as its operands move by theirs, and what it
 It travels through decisions as well: where it is not certain on which side of a comparison, or between which
 integers, a value lies, what follows from either is allowed, and only there. What is exact has no error, so
 that pipelines of integers have none. It is an estimate and no proof: a sum of n terms is off by what n
-values of random sign give, and of large ones some terms are looked at.
+values of random sign give, or by what is lost beside a large sum, and of large ones some terms are looked at.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ from spacedsl.kernels.pipeline.rounded_operations import (
     magnitude,
     own_error,
 )
+from spacedsl.kernels.rounding import share_one_way
 
 Array = NDArray[Any]
 
@@ -210,7 +211,8 @@ class _Evaluator(Evaluator):
         is_one_way = (not self.is_random) | (PRECISION[dtype] * reached > term)
         root = np.sqrt(count)
         is_worst = is_one_way & (count / 4 > 2 * root)
-        steps = np.where(is_worst, count / 4, 2 * root)
+        lost = count / 4 * share_one_way(reached, term, PRECISION[dtype])
+        steps = np.where(is_worst, count / 4, np.maximum(2 * root, lost))
         own = PRECISION[dtype] * (8 + steps) * np.maximum(reached, np.where(is_worst, count, root) * term)
         return own if error is None else own + count * error
 

@@ -157,6 +157,21 @@ def test_long_sums_may_be_added_one_after_the_other(count: int) -> None:
             assert abs(float(found.sum()) - wanted) <= tolerance, case.name
 
 
+@pytest.mark.parametrize("count", [1 << 18, 1 << 20, 1 << 22])
+def test_small_terms_may_be_lost_beside_a_long_sum(count: int) -> None:
+    """Most squares of differences are small: they are rounded down more often than up."""
+    kernel = parse(
+        f"kernel: apart\nbackbone: linalg\ntensors:\n  x: {{dtype: f32, shape: [{count}]}}\n"
+        f"  y: {{dtype: f32, shape: [{count}]}}\n  s: {{dtype: f32, shape: [], output: true}}\n"
+        "compute:\n  - s = sum[p]((x[p] - y[p]) * (x[p] - y[p]))\n"
+    )
+    case = made(kernel)["random"]
+    apart = case.inputs["x"] - case.inputs["y"]
+    wanted, tolerance = float(case.expected["s"][0]), case.tolerances["s"]
+    assert isinstance(tolerance, float) and tolerance < wanted / 16
+    assert abs(float(np.cumsum(apart * apart)[-1]) - wanted) <= tolerance
+
+
 @pytest.mark.parametrize("count", [3000, (1 << 22) + 100, 1 << 24])
 def test_the_last_term_of_a_mean_is_missed(count: int) -> None:
     """Within the tolerance of a long sum, one term is as good as none: unless it is the only one."""

@@ -166,6 +166,17 @@ def test_a_long_sum_may_be_off_by_more_than_a_short_one_and_by_less_than_a_term(
     assert np.all(errors(found) < np.quantile(values**2, 0.25))
 
 
+@pytest.mark.parametrize("count", [1 << 18, 1 << 20, 1 << 22])
+def test_small_terms_may_be_lost_beside_a_long_sum(count: int) -> None:
+    """Most squares are small: they are rounded down more often than up."""
+    values = np.random.default_rng(count).random(count).astype(np.float32) - np.float32(0.5)
+    inputs = f"{{a: {{dtype: f32, extents: [{count}]}}}}"
+    found = rounded_of(f"s() = sum[r in 0:{count}](a(r) * a(r))", "{s: {}}", inputs, {"a": values})
+    one_by_one = np.cumsum(values * values, dtype=np.float32)[-1]
+    assert abs(one_by_one - found.elements) <= errors(found)
+    assert np.all(errors(found) < found.elements / 16)
+
+
 def test_errors_of_what_is_done_at_once_are_about_those_of_one_term_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
