@@ -75,7 +75,7 @@ def is_held(values: Interval, dtype: DType) -> bool:
 def interval(node: Expression, variables: Variables, known: Known) -> Interval:
     """Of an expression of any type."""
     is_position = node.dtype is DType.I32 and not isinstance(node, _NO_SUMS)
-    if is_position and _divides_whole_numbers(node, variables, known):
+    if is_position and _is_of_whole_numbers(node, variables, known):
         return _position(linear(node), variables, known)
     found = _interval(node, variables, known)
     if node.dtype.is_float or is_held(found, node.dtype) or not _is_arithmetic(node):
@@ -92,14 +92,27 @@ def _is_arithmetic(node: Expression) -> bool:
     return is_sum or (isinstance(node, Unary) and node.operator == "-")
 
 
-def _divides_whole_numbers(node: Expression, variables: Variables, known: Known) -> bool:
-    """Whether nothing has wrapped around before it is divided: multiples of the divisor come out of a sum."""
-    dividends = (
-        linear(part.left)
+def _is_of_whole_numbers(node: Expression, variables: Variables, known: Known) -> bool:
+    """Whether nothing has wrapped around before it is divided, or compared with something: multiples of the
+    divisor come out of a sum, and terms say which of two sums is greater.
+    """
+    sums = (
+        linear(side)
         for part in walk(node)
-        if isinstance(part, Binary) and part.operator in ("/", "%") and part.dtype is DType.I32
+        if isinstance(part, Binary) and part.dtype is DType.I32
+        for side in _whole_sides(part)
     )
-    return all(is_atom(d) or is_held(whole(d, variables, known), DType.I32) for d in dividends)
+    return all(is_atom(form) or is_held(whole(form, variables, known), DType.I32) for form in sums)
+
+
+def _whole_sides(node: Binary) -> tuple[Expression, ...]:
+    """What has to be a whole number, so that a linear form of the operation is the operation."""
+    match node.operator:
+        case "/" | "%":
+            return (node.left,)
+        case "min" | "max":
+            return (node.left, node.right)
+    return ()
 
 
 def whole(form: Linear, variables: Variables, known: Known) -> Interval:
@@ -267,8 +280,9 @@ def _rounded(given: Interval, dtype: DType) -> Interval:
 
 
 def _held(value: float, dtype: DType) -> bool:
+    # A number of Python would become one of the type before it is compared.
     with np.errstate(over="ignore"):
-        return bool(NUMBER_TYPE[dtype](value) == value)
+        return float(NUMBER_TYPE[dtype](value)) == value
 
 
 def _widened(given: Interval, dtype: DType) -> Interval:

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from ortools.sat.python import cp_model
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
     Binary,
+    Cast,
     Constant,
     Expression,
     Extent,
@@ -64,6 +66,8 @@ def test_a_producer_of_neighbours_needs_one_more_point() -> None:
         ("i32(f32(bytes(x)) / 255 * 10 + 0.5)", (0, 10)),
         ("bytes(x) & 15", (0, 15)),
         ("i32(sqrt(f32(x)))", (0, 3)),
+        ("i32(f32(x) * 1.6666666)", (0, 15)),
+        ("i32(f32(x) * 2.5)", (0, 22)),
         ("clamp(i32(table(x)) + 3, 2, 7)", (2, 7)),
         ("clamp((i32(table(x)) + small(x)) / 2, 2, 7)", (2, 7)),
         ("i32(u32(x) * 7 / 3)", (0, 21)),
@@ -187,6 +191,37 @@ def test_generated_stages_need_the_hull_of_the_points_that_are_read(
             other[:] = [min(other[0], *points), max(other[1], *points)]
     assert not problems
     assert {name: [e.low, e.high] for name, (e,) in found.items()} == needed
+
+
+@pytest.mark.parametrize("divisor", [3, 7, 9, 10])
+def test_a_rounded_product_stays_within_its_ends(divisor: int) -> None:
+    """Of f32: some are a whole number only because they are rounded."""
+    for number in range(1, 100):
+        factor = np.float32(number / divisor)
+        product = Binary("*", Cast(DType.F32, Variable("x")), Constant(float(factor), DType.F32))
+        found = interval(Cast(DType.I32, product), {"x": Interval(1, 9)}, lambda _: UNKNOWN)
+        assert found.low <= int(factor) and int(np.float32(9) * factor) <= found.high
+
+
+def test_integers_that_a_float_does_not_hold_are_rounded_to_either_side() -> None:
+    found = interval(Cast(DType.F32, Variable("x")), {"x": Interval(0, 2**31 - 2)}, lambda _: UNKNOWN)
+    assert found.low == 0 and found.high >= 2.0**31
+
+
+@pytest.mark.parametrize(
+    ("position", "value"),
+    [
+        ("min(x + 2147483647, x)", -(2**31)),
+        ("max(x + 2000000000, 1500000000)", 1_500_000_000),
+        ("max(x * 1000000 + 5000000, 0)", 0),
+    ],
+)
+def test_sums_that_wrap_around_are_not_compared_as_whole_numbers(position: str, value: int) -> None:
+    """Both sides of an extreme may be anything then: of x up to a billion."""
+    file = pipeline(f"f(x) = {position}", "{f: {x: 8}}")
+    (stage,) = file.algorithm.stages
+    found = interval(stage.values[0], {"x": Interval(0, 10**9)}, lambda _: UNKNOWN)
+    assert found.low <= value <= found.high
 
 
 # ---- Single positions, against a solver -------------------------------------------------------------------
