@@ -56,11 +56,11 @@ MOST_TURNS = 4096
 MOST_TOGETHER = 1 << 22
 """Values that are gathered at once where each point has its own."""
 
-_GATHERING: Mapping[str, np.ufunc] = {
+GATHERING: Mapping[str, np.ufunc] = {
     "+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum
 }  # fmt: skip
 _OPERATIONS: Mapping[str, np.ufunc] = {
-    **_GATHERING, "-": np.subtract, "%": np.mod, "&": np.bitwise_and, "|": np.bitwise_or,
+    **GATHERING, "-": np.subtract, "%": np.mod, "&": np.bitwise_and, "|": np.bitwise_or,
     "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift, "&&": np.logical_and,
     "||": np.logical_or, "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal,
     ">": np.greater, ">=": np.greater_equal,
@@ -169,7 +169,7 @@ class Evaluator:
     def turns(self, stage: Stage, update: Update, gathered: Binary | None, box: Mapping[str, Extent]) -> None:
         """All points of the ranges, one after the other. `gathered`: what only adds to what is there."""
         if gathered is not None and update.condition is None and keeps_all(stage, update):
-            (array,), operation = self.arrays[stage.name], _GATHERING[gathered.operator]
+            (array,), operation = self.arrays[stage.name], GATHERING[gathered.operator]
             for grid in each_turn(stage, update, box):
                 operation(array, self.value(gathered.right, grid), out=array)
             return
@@ -224,7 +224,7 @@ class Evaluator:
     def reduce(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
         """To each element what there is along some of the ranges, which are the last axes."""
         lengths = tuple(extent.size for _, extent in grid.axes)
-        (array,), operation = self.arrays[stage.name], _GATHERING[gathered.operator]
+        (array,), operation = self.arrays[stage.name], GATHERING[gathered.operator]
         value = np.broadcast_to(self.value(gathered.right, grid), lengths)
         if update.condition is not None:
             nothing = array.dtype.type(neutral_value(gathered.operator, gathered.dtype))
@@ -256,7 +256,7 @@ class Evaluator:
             is_there &= self.value(wanted.condition, grid)
         worst = compared.dtype.type(neutral_value(wanted.extreme, wanted.dtype))
         along = tuple(range(rank, len(lengths)))
-        reached = _GATHERING[wanted.extreme].reduce(
+        reached = GATHERING[wanted.extreme].reduce(
             np.where(is_there, compared, worst), axis=along, keepdims=True
         )
         is_best = (is_there & (compared == reached)).reshape(*lengths[:rank], -1)
@@ -276,7 +276,7 @@ class Evaluator:
         if update.condition is not None:
             condition = np.broadcast_to(self.value(update.condition, grid), lengths)
             where, value = tuple(w[condition] for w in where), value[condition]
-        _GATHERING[gathered.operator].at(self.arrays[stage.name][0], where, value)
+        GATHERING[gathered.operator].at(self.arrays[stage.name][0], where, value)
 
     # ---- Expressions -----------------------------------------------------------------------------------
 
@@ -414,7 +414,7 @@ def gathering(stage: Stage, update: Update) -> Binary | None:
     if len(update.values) != 1:
         return None
     value = update.values[0]
-    if isinstance(value, Binary) and value.operator in _GATHERING and is_associative(stage, update):
+    if isinstance(value, Binary) and value.operator in GATHERING and is_associative(stage, update):
         return value
     return None
 

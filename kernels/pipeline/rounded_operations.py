@@ -8,7 +8,8 @@ be that of either decision. What arrays hold, and where they are read, is for `r
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,11 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.reference import computed
 
+_LEAST_STEP = {
+    DType.F32: 2.0**-149, DType.F64: 2.0**-1074, DType.F16: 2.0**-24, DType.BF16: 2.0**-133
+}  # fmt: skip
+"""Between the least numbers of each type."""
+
 Error = Any
 """How far a value may be off: a number, or numbers that can be broadcast to it; None of what is exact."""
 
@@ -41,14 +47,25 @@ _EXACT_FUNCTIONS = frozenset({"floor", "ceil", "round", "trunc", "abs"})
 _TRIED = 4
 """Elements along each axis that are looked at first: mostly these are rounded already."""
 
+_NEAREST = 4
+"""Integers to either side of one that are looked at one by one: what follows may rise and fall."""
+
+_FAR = 1 << 10
+"""Beyond this, none are looked at but the last one."""
+
+_QUARTER = math.pi / 2
+"""Of a period of functions that have one."""
+
 
 def own_error(node: Expression, value: Any, given: Sequence[Any]) -> Error:
     """What an operation adds, on operands that are exact; None where it is exact itself."""
     units = _units(node)
     if not units or _is_exact(node, value, given):
         return None
-    # What is no number is so for all.
-    return units * PRECISION[node.dtype] * np.fmax(np.abs(value), 0)
+    # What is no number is so for all. Numbers below all normal ones have fewer digits.
+    reached = np.fmax(np.abs(value), 0)
+    step = np.maximum(PRECISION[node.dtype] * reached, _LEAST_STEP[node.dtype])
+    return units * np.where(reached > 0, step, 0)
 
 
 def _units(node: Expression) -> int:
@@ -104,6 +121,8 @@ def carried_error(node: Expression, value: Any, given: Sequence[tuple[Any, Error
         case Binary("*"):
             (a, left), (b, right) = given
             grown = [None if e is None else _product(v, e) for v, e in ((b, left), (a, right))]
+            if left is not None and right is not None:
+                grown.append(_product(left, right))
             return _wrapped(node.dtype, value, functools.reduce(added, grown))
         case Compare():
             (a, _), (b, _) = given
@@ -124,12 +143,27 @@ def _moved_by(node: Expression, value: Any, given: Sequence[tuple[Any, Error]], 
     """How far a result goes as one operand goes to both sides."""
     values = [v for v, _ in given]
     moving, error = given[at]
+    dtype = operands(node)[at].dtype
     found: Any = 0
-    for sign in (-1, 1):
-        there = _beyond(operands(node)[at].dtype, moving, sign * np.asarray(error, np.float64))
-        result = computed(node, [*values[:at], there, *values[at + 1 :]])
-        found = np.maximum(found, distance(result, value))
+    for step in _steps(node, dtype, np.asarray(error, np.float64)):
+        for sign in (-1, 1):
+            there = _beyond(dtype, moving, sign * step)
+            result = computed(node, [*values[:at], there, *values[at + 1 :]])
+            found = np.maximum(found, distance(result, value))
     return found
+
+
+def _steps(node: Expression, dtype: DType, error: Any) -> Iterator[Any]:
+    """To the end of an error, and to what lies between, where results may rise and fall on the way."""
+    yield error
+    if isinstance(node, Apply) and node.function in ("sin", "cos", "tan"):
+        yield np.minimum(error, _QUARTER)
+    if dtype.is_float:
+        return
+    most, step = magnitude(error), 1
+    while step < min(most, _FAR):
+        yield np.minimum(error, step)
+        step = step + 1 if step < _NEAREST else step * 2
 
 
 def _beyond(dtype: DType, value: Any, by: Any) -> Any:

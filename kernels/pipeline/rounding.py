@@ -41,6 +41,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 from spacedsl.kernels.pipeline.best import Best
 from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.kernels.pipeline.reference import (
+    GATHERING,
     MOST_TOGETHER,
     MOST_TURNS,
     Evaluator,
@@ -74,6 +75,9 @@ _SAMPLES, _MOST_SAMPLED = 8, 1 << 12
 are few sums: so many of all together."""
 _FARTHEST = 4
 """Points that a position may be off by, so that what lies between says what is read."""
+
+_LEAST = np.nextafter(np.float32(0), np.float32(1))
+"""What is not exact is off by, at least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,6 +237,9 @@ class _Evaluator(Evaluator):
         if off is not None or is_open is not None:
             where = where or self.index(stage.name, update.point, grid)
         index = tuple(np.broadcast_to(w, lengths) for w in where)
+        if off is not None and condition is not None:
+            counts = condition if is_open is None else condition | (np.asarray(is_open) > 0)
+            off = [None if each is None else np.where(counts, each, 0) for each in off]
         errors = self.errors[stage.name]
         for element, (array, (value, error)) in enumerate(zip(self.arrays[stage.name], pairs, strict=True)):
             is_certain = is_open is None and off is None
@@ -249,7 +256,10 @@ class _Evaluator(Evaluator):
                         np.add.at(held, tuple(i[some] for i in index), jump[some])
                     else:
                         held += np.where(some, jump, 0)
-                _spread_out(held, off, index, jump)
+                if _is_added(stage, update, element):
+                    _spread_out(held, off, index, jump)
+                elif off is not None:
+                    _put_beside(held, off, index, jump, np.broadcast_to(value, lengths), array)
 
     def keep(self, stage: Stage, update: Update, wanted: Best, box: Mapping[str, Extent]) -> None:
         """With the errors of what is kept, and how far away is what may be kept in its place."""
@@ -311,13 +321,18 @@ class _Evaluator(Evaluator):
             found[element] = _stored(moved if before is None else np.maximum(moved, before), array.shape)
 
     def gather(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
-        if gathered.operator == "*" and gathered.dtype.is_float:
+        is_kept, is_exact = keeps_all(stage, update), self.is_exact(gathered.right)
+        if gathered.operator == "*" and not (is_kept and is_exact and update.condition is None):
             # How far a product moves by one of its terms, all others say.
             for grid in each_turn(stage, update, box):
                 self.turn(stage, update, grid)
             return
+        is_extreme = gathered.operator in ("min", "max")
+        if is_extreme and (self.is_open(stage, update, box) or not (is_kept or is_exact)):
+            self.between(stage, update, gathered, box)
+            return
         super().gather(stage, update, gathered, box)
-        if keeps_all(stage, update):
+        if is_kept:
             self.reduced(stage, update, gathered, box)
             return
         grid = Grid((*kept(stage, update, box), *ranges(update)), {})
@@ -346,6 +361,50 @@ class _Evaluator(Evaluator):
             _spread_out(total, off, index, np.broadcast_to(np.abs(term), lengths))
         self.errors[stage.name] = [total]
 
+    def is_open(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> bool:
+        """Whether it is not certain which points count, or where."""
+        condition = update.condition
+        return any(
+            self.positions(stage.name, update.point, grid)[1] is not None
+            or (condition is not None and self.pair(condition, grid)[1] is not None)
+            for grid in each_block(stage, update, box)
+        )
+
+    def between(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
+        """Of an extreme, what is found without all that is not certain, and with all that there may be."""
+        operation = GATHERING[gathered.operator]
+        least, most = (np.array(self.arrays[stage.name][0], ndmin=1) for _ in range(2))
+        total = np.atleast_1d(_room(self.errors[stage.name][0], self.arrays[stage.name][0].shape))
+        super().gather(stage, update, gathered, box)
+        for grid in each_block(stage, update, box):
+            lengths = tuple(extent.size for _, extent in grid.axes)
+            where, off = self.positions(stage.name, update.point, grid)
+            where = where or self.index(stage.name, update.point, grid)
+            index = tuple(np.broadcast_to(w, lengths) for w in where or (0,))
+            pair = self.pair(gathered.right, grid)
+            term, error = (np.broadcast_to(0 if each is None else each, lengths) for each in pair)
+            is_there, is_open = np.True_, None
+            if update.condition is not None:
+                is_there, is_open = self.pair(update.condition, grid)
+            unsure = np.broadcast_to(0 if is_open is None else is_open, lengths) > 0
+            may = np.broadcast_to(is_there, lengths) | unsure
+            moves = _moves(off, lengths)
+            sure = may & ~unsure & ~moves
+            operation.at(least, tuple(i[sure] for i in index), term[sure])
+            own = (may, tuple(i[may] for i in index))
+            for some, places in (own, *_beside(off or [], index, least.shape)):
+                there = may[some]
+                at = tuple(place[there] for place in places)
+                operation.at(most, at, term[some][there])
+                np.maximum.at(total, at, error[some][there])
+            lost = _lost(off or [], lengths) & may
+            if lost.any():
+                operation(most, operation.reduce(term[lost]), out=most)
+                np.maximum(total, magnitude(error[lost]), out=total)
+        array = self.arrays[stage.name][0]
+        total = added(total, np.maximum(distance(least, array), distance(most, array)))
+        self.errors[stage.name] = [_stored(np.reshape(total, array.shape), array.shape)]
+
     def reduced(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
         """The errors of what each element finds along the ranges: of a sum, all of them; of an extreme, the
         greatest.
@@ -358,7 +417,7 @@ class _Evaluator(Evaluator):
             lengths = tuple(extent.size for _, extent in grid.axes)
             term, error = self.pair(gathered.right, grid)
             greatest = max(greatest, magnitude(term))
-            error = added(error, self.jump(update, gathered, array, term, grid))
+            error = added(error, self.jump(update, term, grid))
             if error is not None:
                 along = tuple(range(array.ndim, len(lengths)))
                 found = joined.reduce(np.broadcast_to(error, lengths), axis=along)
@@ -367,16 +426,10 @@ class _Evaluator(Evaluator):
             total = added(total, self.sum_error(array, turn_count(update), greatest, None))
         self.errors[stage.name] = [_stored(added(before, total), array.shape)]
 
-    def jump(self, update: Update, gathered: Binary, result: Array, term: Any, grid: Grid) -> Error:
-        """How far results move by terms of which it is not certain whether they count."""
+    def jump(self, update: Update, term: Any, grid: Grid) -> Error:
+        """How far sums move by terms of which it is not certain whether they count."""
         is_open = None if update.condition is None else self.pair(update.condition, grid)[1]
-        if is_open is None:
-            return None
-        lengths = tuple(extent.size for _, extent in grid.axes)
-        term, is_open = np.broadcast_to(term, lengths), np.broadcast_to(is_open, lengths)
-        results = result.reshape(*result.shape, *[1] * (len(lengths) - result.ndim))
-        moved = np.abs(term) if gathered.operator == "+" else distance(term, results)
-        return np.where(is_open > 0, moved, 0)
+        return None if is_open is None else np.where(np.asarray(is_open) > 0, np.abs(term), 0)
 
     # ---- Expressions -----------------------------------------------------------------------------------
 
@@ -440,12 +493,14 @@ def _is_certain(position: Expression) -> bool:
 
 
 def _stored(error: Error, lengths: tuple[int, ...]) -> Array | None:
-    """What is no number says nothing: anything may be there."""
+    """What is no number says nothing: anything may be there. What is something stays something."""
     if error is None:
         return None
     found = np.empty(lengths, np.float32)
     found[...] = error
     found[np.isnan(found)] = np.inf
+    if np.result_type(error) == np.float64:
+        np.copyto(found, _LEAST, where=(found == 0) & (np.asarray(error) > 0))
     return found
 
 
@@ -476,6 +531,40 @@ def _lost(off: list[Error], lengths: tuple[int, ...]) -> Array:
         if error is not None:
             found |= np.broadcast_to(error, lengths) > _FARTHEST
     return found
+
+
+def _moves(off: list[Error] | None, lengths: tuple[int, ...]) -> Array:
+    """Which points have an uncertain position."""
+    found = np.zeros(lengths, np.bool_)
+    for error in off or ():
+        if error is not None:
+            found |= np.broadcast_to(error, lengths) > 0
+    return found
+
+
+def _is_added(stage: Stage, update: Update, element: int) -> bool:
+    """Whether a value is the one that is there, and something more."""
+    value, own = update.values[element], Read(stage.name, update.point, stage.dtypes[element], element)
+    match value:
+        case Binary("+", left, right):
+            return own in (left, right)
+        case Binary("-", left):
+            return left == own
+    return False
+
+
+def _put_beside(
+    held: Array, off: list[Error], index: Sequence[Array], jump: Array, value: Array, array: Array
+) -> None:
+    """The errors of what takes the place of what is there, where it is not certain which place that is."""
+    moves = _moves(off, value.shape)
+    np.add.at(held, tuple(i[moves] for i in index), jump[moves])
+    for some, beside in _beside(off, index, held.shape):
+        np.maximum.at(held, beside, distance(value[some], array[beside]))
+    lost = _lost(off, value.shape)
+    if lost.any():
+        ends = value[lost].min(), value[lost].max()
+        np.maximum(held, max(magnitude(distance(array, end)) for end in ends), out=held)
 
 
 def _spread_out(held: Array, off: list[Error] | None, index: Sequence[Array], amount: Array) -> None:

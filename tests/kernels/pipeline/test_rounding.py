@@ -142,6 +142,40 @@ def test_what_is_counted_at_an_open_position_may_be_counted_beside_it() -> None:
     np.testing.assert_array_equal(errors(found), [1, 1, 1, 0, 0, 0, 0, 0])
 
 
+def test_a_product_may_be_off_where_its_factors_are_nearly_zero() -> None:
+    """By as much as both of them together."""
+    values = np.full(8, 0.1, np.float32)
+    apart = "m() = sum[r in 0:8](a(r)) / 8\nd(x) = a(x) - m()\n"
+    factor = errors(rounded_of(f"{apart}f(x) = d(x)", "{f: {x: 8}}", ONE, {"a": values}))
+    product = errors(rounded_of(f"{apart}f(x) = d(x) * d(x)", "{f: {x: 8}}", ONE, {"a": values}))
+    assert np.all(factor > 0) and np.all(product >= factor**2)
+
+
+@pytest.mark.parametrize("value", ["(p(x) + q(x)) % 2", "(p(x) + q(x)) & 1", "i32(u8((p(x) + q(x)) << 7))"])
+def test_what_rises_and_falls_between_open_integers_is_open(value: str) -> None:
+    """Their sum is off by two, which changes nothing, or by one."""
+    stages = f"p(x) = i32(a(x) * 3.5)\nq(x) = i32(b(x) * 3.5)\nf(x) = {value}"
+    inputs = "{a: {dtype: f32, extents: [2]}, b: {dtype: f32, extents: [2]}}"
+    given = np.array([2.0 / 7, 0.4], np.float32)
+    found = rounded_of(stages, "{f: {x: 2}}", inputs, {"a": given, "b": given})
+    assert errors(found)[0] >= 1 and errors(found)[1] == 0
+
+
+def test_a_sine_of_what_is_off_by_a_period_may_be_anything() -> None:
+    values = np.full(8, 26353588 / 0.3, np.float32)
+    found = rounded_of("f(x) = sin(a(x) * 0.3)", "{f: {x: 8}}", ONE, {"a": values})
+    assert np.all(np.abs(found.elements) + errors(found) >= 1)
+
+
+def test_numbers_below_all_normal_ones_are_off_by_one_of_their_steps() -> None:
+    """Also those that are kept as f64, whose errors are not."""
+    values = np.array([-103, -100, -95, -90, -88, -1, 0, -200], np.float32)
+    found = rounded_of("f(x) = exp(a(x))", "{f: {x: 8}}", ONE, {"a": values})
+    assert np.all(errors(found)[:-1] >= np.spacing(found.elements[:-1])) and errors(found)[-1] == 0
+    wide = rounded_of("f(x) = exp(f64(a(x)))", "{f: {x: 8}}", ONE, {"a": values * 3})
+    assert np.all(errors(wide) >= np.spacing(wide.elements))
+
+
 def test_what_is_no_number_is_one_nowhere() -> None:
     values = np.array([-1, 4, 0, 1, 1, 1, 1, 1], np.float32)
     found = rounded_of("f(x) = sqrt(a(x)) + 0.1", "{f: {x: 8}}", ONE, {"a": values})
@@ -215,6 +249,35 @@ def test_what_may_count_or_not_is_open_however_many_there_are(case: str, count: 
     inputs = f"{{a: {{dtype: f32, extents: [{count}]}}}}"
     found = rounded_of(stages, outputs, inputs, {"a": np.full(count, 0.3, np.float32)})
     assert np.all(errors(found) >= count)
+
+
+@pytest.mark.parametrize("count", [9, 5000])
+@pytest.mark.parametrize("target", ["m(y)", "m(clamp(i32(c(r)), 0, 0))"])
+def test_the_greatest_of_what_may_count_or_not_may_be_the_next_one(target: str, count: int) -> None:
+    """All of them are there in the reference, and it is not certain of any."""
+    stages = f"b(x) = a(x) / 3\nm(y) = f32(-100)\n{target} max= c(r) for r in 0:{count} where b(r) >= 0.1"
+    inputs = f"{{a: {{dtype: f32, extents: [{count}]}}, c: {{dtype: f32, extents: [{count}]}}}}"
+    values = np.full(count, -5, np.float32)
+    values[3] = 7
+    given = {"a": np.full(count, 0.3, np.float32), "c": values}
+    found = rounded_of(stages, "{m: {y: 1}}", inputs, given)
+    assert found.elements == 7 and errors(found) >= 95
+    given["a"][:5] = 1
+    found = rounded_of(stages, "{m: {y: 1}}", inputs, given)
+    assert found.elements == 7 and errors(found) == 0
+
+
+@pytest.mark.parametrize("count", [9, 5000])
+@pytest.mark.parametrize("operator", ["max=", "="])
+def test_what_may_be_put_beside_its_place_changes_what_is_there(operator: str, count: int) -> None:
+    """Where it is in the reference, there is the same already."""
+    stages = f"m(i) = f32(-100)\nm(clamp(i32(d(r) * 3.5), 0, 3)) {operator} c(r) for r in 0:{count}"
+    inputs = f"{{c: {{dtype: f32, extents: [{count}]}}, d: {{dtype: f32, extents: [{count}]}}}}"
+    places = np.full(count, 0.3, np.float32)
+    places[3] = 2.0 / 7
+    found = rounded_of(stages, "{m: {i: 4}}", inputs, {"c": np.full(count, 5, np.float32), "d": places})
+    np.testing.assert_array_equal(found.elements, [-100, 5, -100, -100])
+    assert np.all(errors(found)[[0, 2]] >= 105) and errors(found)[3] == 0
 
 
 def test_long_sums_of_half_floats_are_those_of_one_term_after_the_other() -> None:
