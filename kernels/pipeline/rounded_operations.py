@@ -57,15 +57,20 @@ _QUARTER = math.pi / 2
 """Of a period of functions that have one."""
 
 
-def own_error(node: Expression, value: Any, given: Sequence[Any]) -> Error:
-    """What an operation adds, on operands that are exact; None where it is exact itself."""
+def own_error(node: Expression, value: Any, given: Sequence[Any], carried: Error = None) -> Error:
+    """What an operation adds, to what it carries on from its operands; None where it is exact itself.
+
+    One that is exact on the operands of the reference need not be so on others.
+    """
     units = _units(node)
-    if not units or _is_exact(node, value, given):
+    is_exact = bool(units) and _is_exact(node, value, given)
+    if not units or (is_exact and carried is None):
         return None
     # What is no number is so for all. Numbers below all normal ones have fewer digits.
     reached = np.fmax(np.abs(value), 0)
     step = np.maximum(PRECISION[node.dtype] * reached, _LEAST_STEP[node.dtype])
-    return units * np.where(reached > 0, step, 0)
+    is_rounded = (reached > 0) & (np.asarray(carried) > 0) if is_exact else reached > 0
+    return units * np.where(is_rounded, step, 0)
 
 
 def _units(node: Expression) -> int:

@@ -441,11 +441,12 @@ class _Evaluator(Evaluator):
             case Read():
                 return self.read_pair(node, grid)
         given = [self.pair(operand, grid) for operand in operands(node)]
-        value = computed(node, [v for v, _ in given])
-        own = own_error(node, value, [v for v, _ in given])
+        values = [v for v, _ in given]
+        value = computed(node, values)
         if all(e is None for _, e in given):
-            return value, own
-        error = added(carried_error(node, value, given), own)
+            return value, own_error(node, value, values)
+        carried = carried_error(node, value, given)
+        error = added(carried, own_error(node, value, values, carried))
         if not node.dtype.is_float and not np.any(error):
             return value, None
         return value, error

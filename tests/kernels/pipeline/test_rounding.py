@@ -112,6 +112,12 @@ def test_floats_that_need_no_rounding_have_no_errors() -> None:
     assert thirds is not None and thirds[3] == 0 < thirds[4] < 1e-6
 
 
+def test_what_is_exact_in_the_reference_may_be_rounded_on_other_operands() -> None:
+    third = errors(rounded_of("f(x) = a(x) / 3", "{f: {x: 8}}", ONE, {"a": np.full(8, 4, np.float32)}))
+    found = rounded_of("f(x) = (a(x) / 3 - 1) * 8 + 8", "{f: {x: 8}}", ONE, {"a": np.full(8, 4, np.float32)})
+    assert np.all(errors(found) >= 8 * third + np.spacing(found.elements))
+
+
 def test_a_comparison_is_open_only_where_its_sides_are_as_near_as_rounding_goes() -> None:
     values = np.array([0.1, 0.30000001, 0.3, 0.5, 1, 2, 3, 4], np.float32)
     found = rounded_of("f(x) = select(a(x) * 3 < 0.9, 1.0, 5.0)", "{f: {x: 8}}", ONE, {"a": values})
