@@ -61,9 +61,17 @@ def parameter(name: str, dtype: DType, value: float) -> Parameter:
 
 def values_of(dtype: DType, low: int, high: int) -> tuple[int, int]:
     """The least and the greatest element of an input; raises KF065 where the type has no such elements."""
-    if low > high or not (dtype.is_float or (dtype.least <= low and high <= dtype.greatest)):
+    if low > high or not all(_is_value(end, dtype) for end in (low, high)):
         raise DefinitionError("KF065", f"{low} to {high} are no values of {dtype.label}")
     return low, high
+
+
+def _is_value(number: int, dtype: DType) -> bool:
+    if not dtype.is_float:
+        return dtype.least <= number <= dtype.greatest
+    with suppress(TypeMismatchError):
+        return nearest(number, dtype) == number
+    return False
 
 
 def points(count: int) -> int:

@@ -1,7 +1,7 @@
 """Values for the inputs of a pipeline: those that it is timed with, and hard ones.
 
 In: inputs, a random generator. Out: arrays of their element types. Integers are of the whole range of their
-type, or of that which the file declares. What the outputs should be is for `rounding.py`.
+type; integers and floats of that which the file declares. What the outputs should be is for `rounding.py`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ def random_values(rng: np.random.Generator, floats: Floats) -> Draw:
         if not given.dtype.is_float:
             low, high = range_of(given)
             return rng.integers(low, high, count, NUMBER_TYPE[given.dtype], endpoint=True)
+        if given.values is not None:
+            low, high = given.values
+            return (low + (high - low) * rng.random(count)).astype(NUMBER_TYPE[given.dtype])
         values = rng.random(count, np.float32) + np.float32(floats.least)
         if floats.is_signed:
             values *= rng.choice((np.float32(-1), np.float32(1)), count)
@@ -105,7 +108,9 @@ def range_of(given: Input) -> tuple[int, int]:
 def _extremes(given: Input) -> list[int]:
     """The greatest one last."""
     if given.dtype.is_float:
-        return [-4, -3, -1, 0, 1, 2, 4]
+        usual = {-4, -3, -1, 0, 1, 2, 4}
+        low, high = given.values or (min(usual), max(usual))
+        return sorted({low, high, *(value for value in usual if low <= value <= high)})
     low, high = range_of(given)
     near = {low, low + 1, -1, 0, 1, (low + high) // 2, high - 1, high}
     return sorted(value for value in near if low <= value <= high)
@@ -117,7 +122,7 @@ def _of_type(given: Input, values: list[int]) -> Array:
 
 def _quiet(given: Input) -> int:
     """Zero, or what comes nearest to it."""
-    if given.dtype.is_float:
+    if given.dtype.is_float and given.values is None:
         return 0
-    low, high = range_of(given)
+    low, high = given.values or range_of(given)
     return min(max(0, low), high)

@@ -15,9 +15,12 @@ from spacedsl.codegen.pipeline.cases import make_cases, most_calls, not_finite
 from spacedsl.codegen.running.cases import Case, NotFiniteError
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.backbones import load_any
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import as_numbers
 from spacedsl.kernels.inputs import Array
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.arguments import held
+from spacedsl.kernels.pipeline.inputs import FLOATS, patchwork, random_values
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.pipeline.pieces import parts, pieces
 from spacedsl.kernels.pipeline.reference import evaluate
@@ -146,6 +149,21 @@ def test_integers_are_exact_and_within_what_the_file_declares() -> None:
     assert {int(v) for v in cases["random"].inputs["a"]} == set(range(-3, 41))
     assert {int(v) for v in cases["extremes"].inputs["a"]} == {-3, -2, -1, 0, 1, 18, 39, 40}
     assert set(np.flatnonzero(cases["last element"].inputs["a"])) == {3999}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("f32", 0, 1), ("f32", -2, 9), ("f16", 3, 5), ("bf16", -7, -6)]
+)
+def test_floats_are_within_what_the_file_declares(dtype: str, low: int, high: int) -> None:
+    """What is read where they say is no further away, either."""
+    inputs = f"{{a: {{dtype: {dtype}, extents: [4000], values: [{low}, {high}]}}}}"
+    file = pipeline("g(i) = 3 * i\nf(x) = g(i32(a(x) * 4))", "{f: {x: 4000}}", inputs)
+    for case in make_cases(file, np.random.default_rng(0)):
+        values = as_numbers(DType.of(dtype), case.inputs["a"]).astype(np.float64)
+        assert low <= values.min() and values.max() <= high
+    for draw in (patchwork(np.random.default_rng(0)), random_values(np.random.default_rng(0), FLOATS[1])):
+        values = draw(file.algorithm.inputs[0], 8000).astype(np.float64)
+        assert low <= values.min() <= low + 0.1 and high - 0.1 <= values.max() <= high
 
 
 def test_what_is_not_exact_has_the_tolerance_of_the_file() -> None:

@@ -161,6 +161,10 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "no values": ("inputs: {a: {dtype: u8, rank: 1, values: [9, 1]}}", [("KF065", "no values of u8")]),
     "another type": ("inputs: {a: {dtype: u9, rank: 1}}", [("KF007", "dtype")]),
+    "no values of a float": (
+        "inputs: {a: {dtype: f16, rank: 1, values: [0, 4097]}}",
+        [("KF065", "0 to 4097 are no values of f16")],
+    ),
     "a fraction": ("params: {p: {dtype: i32, value: 0.5}}", [("KF065", "0.5 is no i32")]),
     "an infinite value": ("params: {p: {dtype: i32, value: .inf}}", [("KF065", "inf is no i32")]),
     "a reserved name": ("inputs: {in: {dtype: f32, rank: 1}}", [("KF010", "reserved word")]),
