@@ -200,7 +200,7 @@ def _difference(
 ) -> tuple[int, ...] | None:
     """The index of the first element that is off by more than the tolerance; None where there is none.
 
-    The tolerance is a number, or one for each element.
+    The tolerance is a number, or one for each element; an infinite one lets anything pass.
     """
     allowed = np.broadcast_to(tolerance, expected.shape)
     rows = max(1, CHUNK * len(expected) // max(expected.size, 1)) if expected.ndim else 1
@@ -216,7 +216,7 @@ def _difference(
                 is_near = np.abs(got - wanted) <= allowed[part]
         if is_near.all():
             continue
-        is_near |= (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        is_near |= (got == wanted) | (np.isnan(got) & np.isnan(wanted)) | np.isinf(allowed[part])
         if not is_near.all():
             at = [int(n) for n in np.argwhere(~is_near.reshape(got.shape))[0]]
             return (first + at[0], *at[1:]) if expected.ndim else ()

@@ -1,5 +1,6 @@
 // Kernels that say whether an element of an output is off by more than it may be; `codegen/cuda/batches/arena.py` launches them.
-// The tolerance is a number, or one for each element. What is no number is near to nothing but itself, and infinities are.
+// The tolerance is a number, or one for each element. What is no number is near to nothing but itself, and infinities are;
+// an infinite tolerance lets anything pass.
 
 struct Compared {
   const double *tolerances;
@@ -42,7 +43,7 @@ static __device__ void compare(const Kept *found, const Kept *expected, Compared
   const long long stride = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < with.count; i += stride) {
     const double tolerance = with.tolerances ? with.tolerances[i] : with.tolerance;
-    if (!is_near(Number::of(found[i]), Number::of(expected[i]), tolerance)) *with.is_off = 1;
+    if (!isinf(tolerance) && !is_near(Number::of(found[i]), Number::of(expected[i]), tolerance)) *with.is_off = 1;
   }
 }
 

@@ -131,9 +131,11 @@ def _done() -> set[tuple[str, str]]:
     """Problems and digests of what has been run before. A line that was cut off is removed."""
     if not RESULTS.exists():
         return set()
-    text = RESULTS.read_text()
-    lines = text.splitlines()[: text.count("\n")]
-    RESULTS.write_text("".join(f"{line}\n" for line in lines))
+    text = RESULTS.read_bytes()
+    whole = text.rfind(b"\n") + 1
+    if whole < len(text):
+        os.truncate(RESULTS, whole)
+    lines = text[:whole].splitlines()
     return {(found["problem"], found["digest"]) for line in lines if "digest" in (found := json.loads(line))}
 
 

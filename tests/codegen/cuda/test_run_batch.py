@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cuda.batches import arena, driver
+from spacedsl.codegen.cuda.batches import arena, driver, run_batch
 from spacedsl.codegen.cuda.batches.writing import COMPARING, PROBES
+from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
 from tests.codegen.cuda.fake_gpu import build_image
@@ -52,6 +54,32 @@ def test_each_element_may_have_a_tolerance_of_its_own(monkeypatch: pytest.Monkey
     off = right.copy()
     off[3, 1] = 9.5
     assert arena._difference(off, right, tolerance, tensor) == (3, 1)
+
+
+def test_where_anything_may_be_there_may_be_no_number() -> None:
+    """As where workers compare."""
+    tensor = {"name": "C", "dtype": "f32"}
+    some, other = np.array([np.nan, 1, 2], np.float32), np.array([1, np.nan, 2], np.float32)
+    tolerance = np.array([np.inf, np.inf, 0], np.float32)
+    assert arena._difference(some, other, tolerance, tensor) is None
+    assert first_difference(some, other, tolerance) == ""
+    assert arena._difference(some, other, tolerance[[0, 2, 1]], tensor) == (1,)
+
+
+def test_what_is_recorded_is_not_written_again_for_a_line_that_was_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be no room for it, or no time."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    results, line = tmp_path / "results.jsonl", '{"problem": "axpy", "digest": "00"}\n'
+    results.write_text(line + '{"problem": "ax')
+    monkeypatch.setattr(run_batch, "RESULTS", results)
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert run_batch._done() == {("axpy", "00")}
+    assert results.read_text() == line
 
 
 class SlowHost:
@@ -163,7 +191,7 @@ def test_the_device_sees_what_the_host_sees(comparing: ctypes.CDLL, dtype: DType
             if dtype.is_float and random.random() < 0.3:
                 values[at] = random.choice([np.nan, np.inf, values[at]])
         found, expected = (elements(dtype, array) for array in (changed, values))
-        tolerance = np.asarray(random.choice([0.0, 0.25, 1.0], 300 if has_own else None))
+        tolerance = np.asarray(random.choice([0.0, 0.25, 1.0, np.inf], 300 if has_own else None))
         seen = _is_off(comparing, dtype, found, expected, tolerance)
         assert seen == (arena._difference(found, expected, tolerance, tensor) is not None)
         outcomes.add(seen)
