@@ -203,7 +203,9 @@ class Run:
             answer = worker.ask("limits", START_S)
             if "limits" not in answer:
                 worker.close()
-                raise NoDeviceError(answer["message"])
+                # Arrays of another problem may leave more room.
+                is_full = answer.get("failure") == "memory"
+                raise (NoArenaError if is_full else NoDeviceError)(answer["message"])
             self._write({**worker.about, **answer, "host": platform.node()})
             self.is_known = True
         return worker

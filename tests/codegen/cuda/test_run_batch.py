@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import io
 from pathlib import Path
 from typing import Any, cast
 
@@ -80,6 +81,30 @@ def test_what_is_recorded_is_not_written_again_for_a_line_that_was_cut_off(
     monkeypatch.setattr(Path, "write_text", refuse)
     assert run_batch._done() == {("axpy", "00")}
     assert results.read_text() == line
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"), [("memory", run_batch.NoArenaError), ("crash", run_batch.NoDeviceError)]
+)
+def test_a_problem_that_leaves_no_room_for_the_limits_ends_nothing_else(
+    failure: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def __init__(self, problem: str) -> None:
+            self.about = {"device": {"name": problem}}
+
+        def ask(self, question: str, limit_s: float) -> dict[str, Any]:
+            return {"failure": failure, "message": f"no {question}", "is_over": True}
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(run_batch, "RESULTS", tmp_path / "results.jsonl")
+    monkeypatch.setattr(run_batch, "Worker", Full)
+    results = io.StringIO()
+    with pytest.raises(error, match="no limits"):
+        run_batch.Run(results, None)._start("axpy")
+    assert results.getvalue() == ""
 
 
 class SlowHost:
