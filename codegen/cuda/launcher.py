@@ -161,6 +161,7 @@ def _type(dtype: DType) -> str:
 
 
 def _name(name: str) -> str:
-    """An identifier of Python that hides nothing of the module."""
+    """An identifier of Python that hides nothing of the module. Different names stay different."""
     safe = c_name(name)
-    return f"{safe}_" if keyword.iskeyword(safe) or safe in _TAKEN else safe
+    plain = safe.rstrip("_")
+    return f"{safe}_" if keyword.iskeyword(plain) or plain in _TAKEN else safe

@@ -113,6 +113,19 @@ def test_numbers_of_another_kind_and_what_does_not_fit_are_refused(
         call([1, 2, 3, 1 << 33], 3)
 
 
+def test_names_of_the_module_and_of_python_stay_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TWICE.format(dtype="f32", factor="f32").replace(
+        "x[i] * factor", "np[i] * np_[i] * lambda_ * factor"
+    )
+    text = text.replace("  x: {", "  np_: {dtype: f32, shape: [4]}\n  np: {").replace(
+        "{factor", "{lambda_: f32, factor"
+    )
+    call = launcher(parse(text).made_for("gpu"), tmp_path, monkeypatch)["twice"]
+    assert call([1, 2, 3, 4], [5, 6, 7, 8], 2.0, 0.5).tolist() == [5, 12, 21, 32]
+
+
 def test_parameters_of_every_type_are_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyCUDA has no word for truth values, nor for floats of 16 bits."""
     types = ("bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64")
