@@ -265,8 +265,9 @@ class _Writer:
         return Atom(self.names.edges[edge])
 
     def promised(self, definition: Stage | Update, meaning: Meaning) -> Promises:
-        """Parts of positions whose ends only declarations, or what is known of updates and of bits, tell; and
-        positions in which a variable stands twice, of which Halide takes each for another one.
+        """Parts of positions whose ends only declarations, or what is known of updates and of bits, tell;
+        remainders that do not begin anew; and positions in which a variable stands twice, of which Halide
+        takes each for another one.
         """
         nodes = [node for expression in expressions(definition) for node in walk(expression)]
         positions = [at for node in nodes if isinstance(node, Read) for at in node.point]
@@ -277,6 +278,10 @@ class _Writer:
             ends = meaning.values(at)
             if ends.is_bounded and _has_twice(linear(at)):
                 found[meaning.of(at)] = (int(ends.low), int(ends.high))
+            for rest in _remainders(at):
+                ends = meaning.values(rest)
+                if ends != meaning.values(Binary("%", Undefined(rest.dtype), rest.right)):
+                    found[meaning.of(rest)] = (int(ends.low), int(ends.high))
             for part in _parts(at) if self.differs(at, meaning) else ():
                 if self.differs(part, meaning):
                     ends = meaning.values(part)
@@ -296,6 +301,14 @@ def _has_twice(position: Linear) -> bool:
         isinstance(atom, Extreme) and not atom.left.names.isdisjoint(atom.right.names)
         for atom, _ in position.terms
     )
+
+
+def _remainders(at: Expression) -> Iterator[Binary]:
+    """All of numbers from 0 on: to Halide, each may be any."""
+    for node in walk(at):
+        match node:
+            case Binary("%", _, Constant(int(divisor), DType.I32)) if divisor > 0:
+                yield node
 
 
 def _parts(at: Expression) -> Iterator[Expression]:

@@ -122,6 +122,18 @@ def test_what_is_known_of_a_part_is_promised_on_either_side(tmp_path: Path) -> N
         check({"g": jobs(file, 1)}, tmp_path)
 
 
+def test_a_remainder_that_does_not_begin_anew_is_promised(tmp_path: Path) -> None:
+    """To Halide, each number below the divisor is one."""
+    wanted = {}
+    for position, count in (("x % 50", 1), ("x % 5", 0), ("(x + 12) % 32", 1), ("(x % 50) / 2", 1)):
+        file = pipeline(f"f(x) = a({position})", "{f: {x: 9}}", "{a: {dtype: i32, rank: 1}}")
+        assert algorithm_text(file).count("unsafe_promise_clamped") == count
+        wanted[position] = jobs(file, 1)
+    sums = "f(x) = sum[r in -2:0](a(r % 5, x))"
+    wanted["of a range"] = jobs(pipeline(sums, "{f: {x: 9}}", "{a: {dtype: i32, rank: 2}}"), 1)
+    check(wanted, tmp_path)
+
+
 def test_ranges_that_nothing_depends_on_are_gone_through(tmp_path: Path) -> None:
     stages = "f(x) = 0; f(x) += image(x, 3) for r in 0:30, q in 0:2 where x < 4; f(x) = f(x) * 3 for r in 2:4"
     stages = stages.replace("; ", "\n")
