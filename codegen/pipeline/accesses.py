@@ -219,6 +219,9 @@ class Accesses(Positions):
                     taken.append(Taken(each, 0, last, stride))
                     continue
             base += (lead + first * -1) * stride
+        if not taken:
+            # There is one place along all that moves.
+            return None
         return Gather(
             array.tensors[node.element], extent, index(self.simple(base, block)), tuple(taken), kind
         )

@@ -307,6 +307,13 @@ def test_even_and_odd_points_are_computed_apart(name: str, low: int, size: int) 
     try_programs(file, 4, 3, 16)
 
 
+def test_what_values_read_of_a_single_place_is_read_there() -> None:
+    """By lanes as well: there is nothing that would say where each lies."""
+    inputs = "{a: {dtype: f32, rank: 1}, t: {dtype: f32, extents: [1]}}"
+    stages = "g(i) = i * 3\nf(x) = f32(g(clamp(i32(a(x)), 5, 5))) + t(clamp(i32(a(x)), 0, 0))"
+    try_programs(pipeline(stages, "{f: {x: 64}}", inputs), 8, 1, 32)
+
+
 def test_what_values_say_where_to_read_is_gathered() -> None:
     file = named("a slice")
     body = lowered(file, scheduled(instance(file.backbone), {}, {}), 32).body
