@@ -62,6 +62,8 @@ def own_error(node: Expression, value: Any, given: Sequence[Any], carried: Error
 
     One that is exact on the operands of the reference need not be so on others.
     """
+    if isinstance(node, Cast) and node.operand.dtype.is_float and node.dtype.is_integer:
+        return _unspecified(node.dtype, given[0])
     units = _units(node)
     is_exact = bool(units) and _is_exact(node, value, given)
     if not units or (is_exact and carried is None):
@@ -71,6 +73,16 @@ def own_error(node: Expression, value: Any, given: Sequence[Any], carried: Error
     step = np.maximum(PRECISION[node.dtype] * reached, _LEAST_STEP[node.dtype])
     is_rounded = (reached > 0) & (np.asarray(carried) > 0) if is_exact else reached > 0
     return units * np.where(is_rounded, step, 0)
+
+
+def _unspecified(dtype: DType, value: Any) -> Error:
+    """Of what a float becomes that integers do not hold, or that is no number: each machine has its own."""
+    way = {DType.U32: DType.I64, DType.I64: DType.I64, DType.U64: DType.U64}.get(dtype, DType.I32)
+    wide = np.asarray(value, np.float64)
+    is_held = (wide > way.least - 1.0) & (wide < way.greatest + 1.0)
+    if way is DType.I64:
+        is_held |= wide == float(way.least)
+    return None if np.all(is_held) else np.where(is_held, 0, float(dtype.greatest) - dtype.least)
 
 
 def _units(node: Expression) -> int:

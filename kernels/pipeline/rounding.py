@@ -76,6 +76,9 @@ are few sums: so many of all together."""
 _FARTHEST = 4
 """Points that a position may be off by, so that what lies between says what is read."""
 
+_NOWHERE = 2.0**31
+"""What a position of i32 is off by where it may be any."""
+
 _LEAST = np.nextafter(np.float32(0), np.float32(1))
 """What is not exact is off by, at least."""
 
@@ -469,6 +472,8 @@ class _Evaluator(Evaluator):
         lost = _lost(off, value.shape)
         if lost.any():
             error[lost] = magnitude(distance(array, array.flat[0])) * 2
+            # What is inlined has a value there, wherever that is.
+            error[_lost(off, value.shape, _NOWHERE)] = np.inf
         return value, error
 
     def positions(
@@ -478,16 +483,28 @@ class _Evaluator(Evaluator):
         if all(_is_certain(at) for at in point):
             return (), None
         pairs = [self.pair(at, grid) for at in reversed(point)]
-        lows = [extent.low for extent in reversed(self.boxes[source])]
         errors = [e for _, e in pairs]
         if all(e is None for e in errors):
             return (), None
-        return tuple(value - low for (value, _), low in zip(pairs, lows, strict=True)), errors
+        extents = reversed(self.boxes[source])
+        return tuple(_held(*pair, extent) for pair, extent in zip(pairs, extents, strict=True)), errors
+
+    def index(self, source: str, point: Sequence[Expression], grid: Grid) -> tuple[Any, ...]:
+        where, _ = self.positions(source, point, grid)
+        return where or super().index(source, point, grid)
 
 
 def _is_certain(position: Expression) -> bool:
     """Whether nothing that is read, and no float, is part of it."""
     return not any(isinstance(node, Read) or node.dtype.is_float for node in walk(position))
+
+
+def _held(value: Any, error: Error, extent: Extent) -> Any:
+    """A position in an array; one that may be anywhere is inside, as in code that is made."""
+    at = value - extent.low
+    if error is None or not np.any(lost := np.asarray(error) > _FARTHEST):
+        return at
+    return np.where(lost, np.clip(at, 0, extent.size - 1), at)
 
 
 # ---- Errors of arrays ------------------------------------------------------------------------------------
@@ -525,12 +542,12 @@ def _beside(
                 yield some, tuple(places)
 
 
-def _lost(off: list[Error], lengths: tuple[int, ...]) -> Array:
-    """Which points may be anywhere."""
+def _lost(off: list[Error], lengths: tuple[int, ...], farthest: float = _FARTHEST) -> Array:
+    """Which points may be anywhere, beyond what is looked at."""
     found = np.zeros(lengths, np.bool_)
     for error in off:
         if error is not None:
-            found |= np.broadcast_to(error, lengths) > _FARTHEST
+            found |= np.broadcast_to(error, lengths) > farthest
     return found
 
 

@@ -130,6 +130,26 @@ def test_an_integer_is_open_where_rounding_reaches_the_next_one() -> None:
     np.testing.assert_array_equal(errors(found) > 0, [False, False, True, False, False, False, False, False])
 
 
+@pytest.mark.parametrize("kind", ["i32", "u8", "i16", "u32", "i64", "u64"])
+def test_what_an_integer_does_not_hold_may_become_any(kind: str) -> None:
+    values = np.array([np.nan, 1e15, np.inf, 9.5, 1, 4, 0, 25], np.float32)
+    found = rounded_of(f"f(x) = {kind}(a(x))", "{f: {x: 8}}", ONE, {"a": values})
+    is_long = kind.endswith("64") or kind == "u32"
+    np.testing.assert_array_equal(errors(found) > 0, [True, not is_long, True, *[False] * 5])
+
+
+def test_a_position_that_is_no_number_is_inside() -> None:
+    """As it is held in code that is made, on every machine at another place."""
+    values = np.array([-4, 104, 125, 104, 104, 104, 104, 104], np.float32)
+    position = "p(x) = i32(max(9.0, min(12.0, sqrt(a(x)))))\n"
+    read = rounded_of(f"g(i) = i\n{position}f(x) = g(p(x))", "{f: {x: 8}}", ONE, {"a": values})
+    np.testing.assert_array_equal(errors(read) > 0, [True, *[False] * 7])
+    np.testing.assert_array_equal(read.elements[1:], [10, 11, *[10] * 5])
+    counted = f"{position}f(i) = 0\nf(p(r)) += 1 for r in 0:8"
+    bins = rounded_of(counted, "{f: {i: '9:13'}}", ONE, {"a": values})
+    assert bins.elements.sum() == 8 and np.all(errors(bins) >= 1)
+
+
 def test_what_is_read_at_an_open_position_may_be_a_neighbour() -> None:
     table = np.array([1, 10, 100, 1000, 0, 0, 0, 0], np.float32)
     stages = "p(x) = clamp(i32(b(x) * 3.5), 0, 7)\nf(x) = a(p(x))"
