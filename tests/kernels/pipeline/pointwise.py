@@ -148,7 +148,8 @@ def held(value: Any, dtype: DType) -> Any:
     """What is left of a number in a type."""
     if dtype.is_float:
         with np.errstate(over="ignore"):
-            return _FLOATS[dtype](value)
+            # The package for bf16 takes numbers of Python up to those of i64.
+            return _FLOATS[dtype](np.uint64(value) if isinstance(value, int) and value >= 2**63 else value)
     if dtype is DType.BOOL:
         return bool(value)
     return (int(value) - dtype.least) % 2 ** (8 * dtype.nbytes) + dtype.least
