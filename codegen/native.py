@@ -155,12 +155,16 @@ def _readable(value: ArrayLike, tensor: Tensor) -> Array:
 
 def _check_converts(array: Array, wanted: np.dtype[Any], name: str) -> None:
     """Raises `TypeError` for another kind of numbers, `ValueError` for integers that do not fit."""
-    if array.dtype.kind in "iu" and wanted.kind in "iu":
+    # Those of Python that no integer of NumPy holds are objects.
+    are_integers = array.dtype.kind in "iu" or (
+        array.dtype == object and all(isinstance(value, int) for value in array.flat)
+    )
+    if are_integers and wanted.kind in "iu":
         least, greatest = np.iinfo(wanted).min, np.iinfo(wanted).max
         for value in (array.min(), array.max()) if array.size else ():
             if not least <= value <= greatest:
                 raise ValueError(f"`{name}` is of the dtype {wanted}, which does not hold {value}")
-    elif not np.can_cast(array.dtype, wanted, casting="same_kind"):
+    elif not (are_integers and wanted.kind == "f") and not np.can_cast(array.dtype, wanted, "same_kind"):
         raise TypeError(f"`{name}` is of the dtype {wanted}, to which {array.dtype} is not converted")
 
 
@@ -208,5 +212,12 @@ def _number(value: ArrayLike, parameter: Parameter) -> Any:
         raise ValueError(f"`{parameter.name}` is a number, not an array of the shape {number.shape}")
     arithmetic = dtype if dtype.has_arithmetic else DType.F32
     _check_converts(number, np.dtype(NUMPY_TYPE[arithmetic]), parameter.name)
-    held = number.astype(NUMBER_TYPE[dtype])
+    try:
+        with np.errstate(over="ignore"):
+            held = number.astype(NUMBER_TYPE[dtype])
+        is_held = bool(np.isfinite(held.astype(np.float64)) or not np.isfinite(number.astype(np.float64)))
+    except OverflowError:
+        is_held = False
+    if not is_held:
+        raise ValueError(f"`{parameter.name}` is of the type {dtype.label}, which does not hold {number}")
     return (held if dtype.has_arithmetic else held.view(np.uint16)).item()

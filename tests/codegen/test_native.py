@@ -85,6 +85,17 @@ def test_other_types_of_the_same_kind_are_converted(scale: Function) -> None:
     check(scale([list(row) for row in X], W, 2), alpha=2)
 
 
+@pytest.mark.parametrize("number", [1e300, -1e39, 2**200, 2**2000])
+def test_a_number_that_is_too_large_for_its_type_does_not_become_infinite(
+    number: float, scale: Function
+) -> None:
+    with pytest.raises(ValueError, match="`alpha` is of the type f32, which does not hold"):
+        scale(X, W, number)
+    check(scale(X, W, 2**70), alpha=2.0**70)
+    z, _ = scale(X, W, np.inf)
+    assert np.isinf(z[X > 0]).all()
+
+
 def test_the_inputs_are_left_as_they_were(scale: Function) -> None:
     x, w = X.copy(), W.copy()
     scale(x, w, 3)
@@ -208,6 +219,14 @@ def test_integers_that_do_not_fit_and_floats_in_their_place_are_refused(raised: 
         raised(x / 1, 3)
     with pytest.raises(TypeError, match="`more` is of the dtype uint8, to which float64 is not converted"):
         raised(x, 0.5)
+
+
+@pytest.mark.parametrize("number", [2**70, -(2**70)])
+def test_integers_that_no_array_holds_are_refused_by_their_size(number: int, raised: Function) -> None:
+    with pytest.raises(ValueError, match=f"`more` is of the dtype uint8, which does not hold {number}"):
+        raised(np.arange(5, dtype=np.uint8), number)
+    with pytest.raises(ValueError, match="`x` is of the dtype uint8, which does not hold"):
+        raised([number] * 5, 3)
 
 
 def test_it_shows_itself_as_its_prototype(scale: Function) -> None:
