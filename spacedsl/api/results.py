@@ -90,7 +90,7 @@ def fastest_measured(store: Store) -> Fastest | None:
     return Fastest(best.digest, code, best.decisions, timing, best.bound_ns, is_tied, best.device)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
     """What an exploration found. `flops` and `footprint_bytes` are those of one call of the kernel."""
 
@@ -108,6 +108,13 @@ class Result:
     """The first implementations of each class of failure that show the space or the generator to be wrong."""
     is_device_raised: bool
     """Whether a time below its bound raised the description of this machine, for the runs to come."""
+
+    def __repr__(self) -> str:
+        """In one line: all of it is the kernel, the machine and thousands of trials."""
+        found = "nothing found" if self.best is None else f"best {self.best.time_ns:.4g} ns"
+        return (
+            f"<Result of {self.kernel.name}: {found} in {self.progress.evaluations} evaluations, {self.run}>"
+        )
 
     @property
     def flops(self) -> int:

@@ -281,6 +281,9 @@ def test_an_interruption_is_shown_before_the_evaluation_in_progress_ends(
     stopping = [activity for kind, activity in shown if kind is api.Stopping]
     assert len(stopping) == 1
     assert "finishing this evaluation" in stopping[0]
+    assert result.best is not None
+    best = f"best {result.best.time_ns:.4g} ns in {result.progress.evaluations} evaluations"
+    assert repr(result) == f"<Result of matmul: {best}, {result.run}>"
 
 
 def test_the_clock_stands_still_while_others_measure(monkeypatch: pytest.MonkeyPatch) -> None:
