@@ -158,6 +158,7 @@ class Measurement:
         elif is_resumed:
             self._time(1, 1)
         answer = self._time(_MOST_SAMPLES, self.batch)
+        self.batch = answer["batch"]  # one, where each call finds cold caches
         self._add_loops(answer["loops_ns"], len(answer["samples_ns"]))
         self.samples_ns += answer["samples_ns"]
         self.disturbed_ns += answer["disturbed_ns"]

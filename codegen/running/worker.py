@@ -6,7 +6,7 @@ anything to it. It decides nothing: which library, which case, how long is said 
 
     load(library, symbol) -> handle          run(handle, case) -> ns          check(case) -> wrong
     put(handle, variable, number)
-    time(handle, case, most, batch, budget_ns, loops) -> samples_ns, disturbed_ns, loops_ns
+    time(handle, case, most, batch, budget_ns, loops) -> batch, samples_ns, disturbed_ns, loops_ns
     unload(handle)
     corner(part) -> cases, or not_finite
 """
@@ -154,6 +154,7 @@ class Worker:
         calls_ns, disturbed = samples[:count] / batch, marks[:count]
         counted = lasted[:count] if disturbed.all() else lasted[:count][~disturbed]
         return {
+            "batch": batch,
             "samples_ns": calls_ns[~disturbed].tolist(),
             "disturbed_ns": calls_ns[disturbed].tolist(),
             "loops_ns": (np.median(counted, axis=0) / batch).tolist(),

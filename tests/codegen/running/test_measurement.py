@@ -32,6 +32,7 @@ class Scripted:
     rounds: Iterator[tuple[Sequence[float], Sequence[float]]]
     call_ns: float
     """Of a call that is checked."""
+    is_cold: bool = False
     asked: int = 0
     checked: list[int] = field(default_factory=list)
     """Cases."""
@@ -48,7 +49,8 @@ class Scripted:
             case "time":
                 self.asked += 1
                 quiet, disturbed = next(self.rounds)
-                times = {"samples_ns": [*quiet], "disturbed_ns": [*disturbed]}
+                batch = 1 if self.is_cold else arguments["batch"]
+                times = {"batch": batch, "samples_ns": [*quiet], "disturbed_ns": [*disturbed]}
                 return {**times, "loops_ns": [float(np.median(quiet or disturbed))]}
         return {}
 
@@ -58,8 +60,10 @@ def measured(
     best_ms: float | None = None,
     call_ms: float = 5.0,
     cases: int = 1,
+    *,
+    is_cold: bool = False,
 ) -> tuple[Measurement, Scripted]:
-    worker = Scripted(iter(rounds), call_ms * MS)
+    worker = Scripted(iter(rounds), call_ms * MS, is_cold)
     best_ns = None if best_ms is None else best_ms * MS
     options = Options(budget_s=1e9)
     process = cast("WorkerProcess", worker)
@@ -106,6 +110,14 @@ def test_what_its_first_call_shows_to_be_hopeless_is_checked_once_and_not_timed(
     assert worker.asked and worker.checked == [1, 0, 0]
     _, worker = measured([(of(19, 5), [])] * 9, best_ms=20, call_ms=49, cases=6)
     assert worker.checked == [1, 0, 0, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("is_cold", "batch"), [(False, 4), (True, 1)])
+def test_a_sample_of_what_finds_cold_caches_is_one_call(is_cold: bool, batch: int) -> None:
+    """So many seconds of samples are not those of several calls each."""
+    rounds = [(of(0.003, 5), []), *[(of(0.003, 2000), [])] * 9]
+    measurement, _ = measured(rounds, call_ms=0.003, is_cold=is_cold)
+    assert measurement.batch == batch
 
 
 def test_where_all_are_disturbed_it_takes_four_for_one() -> None:
