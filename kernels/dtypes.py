@@ -72,6 +72,15 @@ class DType(enum.Enum):
             return 1
         return (1 << (8 * self.nbytes - self.is_signed)) - 1
 
+    @property
+    def by_way_of(self) -> DType:
+        """The integers that a float becomes before it becomes these, or truth values: what they do not hold
+        is not specified.
+        """
+        if self is DType.U64:
+            return self
+        return DType.I64 if self in (DType.I64, DType.U32) else DType.I32
+
     def wrapped(self, value: int) -> int | bool:
         """What is left of an integer in a type of integers, or of truth values, that may be too narrow."""
         if self is DType.BOOL:

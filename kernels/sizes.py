@@ -21,14 +21,14 @@ MOST_ELEMENTS = 2**40
 """Of a tensor, the gaps of strides included; and of a size."""
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+IDENTIFIER_HINT = "letters, digits and `_`, beginning with a letter"
+
 _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.floordiv,
 }
-
-IDENTIFIER_HINT = "letters, digits and `_`, beginning with a letter"
 
 
 class SizeOverrideError(ValueError):

@@ -14,13 +14,6 @@ from spacedsl.codegen.tree.expressions import Type
 from spacedsl.kernels.dtypes import DType
 
 
-def by_way_of(dtype: DType) -> DType:
-    """The integers that a float becomes before it becomes others: what they do not hold is not specified."""
-    if dtype is DType.U64:
-        return DType.U64
-    return DType.I64 if dtype in (DType.I64, DType.U32) else DType.I32
-
-
 def converted(kind: Type, dtype: DType) -> str:
     """Statements that return `x` in another type."""
     given, value, lines = kind.dtype, "x", ""
@@ -57,7 +50,7 @@ def _vector(name: str, dtype: DType, lanes: int) -> str:
 def _steps(given: DType, dtype: DType) -> list[DType]:
     """The types on the way, the last one included. Integers are signed if the first ones are."""
     if given.is_float:
-        first = by_way_of(dtype)
+        first = dtype.by_way_of
         return [first, *_widths(first, dtype.nbytes)[-1:]]
     if dtype.is_float:
         return [DType.I32, dtype] if given.nbytes < DType.I32.nbytes else [dtype]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spacedsl.codegen.c.builtins import ROUNDING_MODES, library_name
-from spacedsl.codegen.c.conversions import by_way_of
 from spacedsl.codegen.c.types import arithmetic_type, c_number, integers, signed_type
 from spacedsl.codegen.tree.expressions import (
     Add,
@@ -165,7 +164,7 @@ def conversion(kind: Type, dtype: DType, value: str) -> str | Called:
         return compared(kind, "!=", value, _zero(kind))
     result = arithmetic_type(dtype)
     if given.is_float:
-        return f"({result})({by_way_of(dtype).c_name}){operand(value)}"
+        return f"({result})({dtype.by_way_of.c_name}){operand(value)}"
     if dtype.is_float or dtype.nbytes > given.nbytes:
         value = signed(kind, value) if given.is_signed else value
     elif result == arithmetic_type(given):

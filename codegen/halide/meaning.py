@@ -31,12 +31,6 @@ from spacedsl.kernels.pipeline.intervals import Interval, Known, interval
 UNSIGNED: Mapping[DType, DType] = {DType.I32: DType.U32, DType.I64: DType.U64}
 """Those that Halide takes not to overflow, and what is computed with in their place."""
 
-_WAY: Mapping[DType, DType] = {
-    DType.U8: DType.I32, DType.I8: DType.I32, DType.U16: DType.I32, DType.I16: DType.I32,
-    DType.U32: DType.I64,
-}  # fmt: skip
-"""By way of which a float becomes an integer that may not hold it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
@@ -76,10 +70,10 @@ class Meaning:
                 return made if is_within else shifted(operator, left, right), plain
             case Cast(DType.BOOL, operand), _:
                 return Compare("!=", operand, zero(operand.dtype)), plain
-            case Cast(_, operand), Cast(_, given) if operand.dtype.is_float and dtype in _WAY:
-                values = self.values(given)
+            case Cast(_, operand), Cast(_, given) if operand.dtype.is_float and dtype.is_integer:
+                values, way = self.values(given), dtype.by_way_of
                 is_within = dtype.least <= values.low and values.high <= dtype.greatest
-                return made if is_within else Cast(dtype, Cast(_WAY[dtype], operand)), plain
+                return made if is_within or way is dtype else Cast(dtype, Cast(way, operand)), plain
         return made, plain
 
     def _is_held(self, plain: Expression) -> bool:

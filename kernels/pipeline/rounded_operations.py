@@ -77,8 +77,7 @@ def own_error(node: Expression, value: Any, given: Sequence[Any], carried: Error
 
 def _unspecified(dtype: DType, value: Any) -> Error:
     """Of what a float becomes that integers do not hold, or that is no number: each machine has its own."""
-    way = {DType.U32: DType.I64, DType.I64: DType.I64, DType.U64: DType.U64}.get(dtype, DType.I32)
-    wide = np.asarray(value, np.float64)
+    way, wide = dtype.by_way_of, np.asarray(value, np.float64)
     is_held = (wide > way.least - 1.0) & (wide < way.greatest + 1.0)
     if way is DType.I64:
         is_held |= wide == float(way.least)

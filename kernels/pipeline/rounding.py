@@ -391,7 +391,7 @@ class _Evaluator(Evaluator):
                 is_there, is_open = self.pair(update.condition, grid)
             unsure = np.broadcast_to(0 if is_open is None else is_open, lengths) > 0
             may = np.broadcast_to(is_there, lengths) | unsure
-            moves = _moves(off, lengths)
+            moves = _lost(off, lengths, 0)
             sure = may & ~unsure & ~moves
             operation.at(least, tuple(i[sure] for i in index), term[sure])
             own = (may, tuple(i[may] for i in index))
@@ -400,7 +400,7 @@ class _Evaluator(Evaluator):
                 at = tuple(place[there] for place in places)
                 operation.at(most, at, term[some][there])
                 np.maximum.at(total, at, error[some][there])
-            lost = _lost(off or [], lengths) & may
+            lost = _lost(off, lengths) & may
             if lost.any():
                 operation(most, operation.reduce(term[lost]), out=most)
                 np.maximum(total, magnitude(error[lost]), out=total)
@@ -542,21 +542,12 @@ def _beside(
                 yield some, tuple(places)
 
 
-def _lost(off: list[Error], lengths: tuple[int, ...], farthest: float = _FARTHEST) -> Array:
-    """Which points may be anywhere, beyond what is looked at."""
-    found = np.zeros(lengths, np.bool_)
-    for error in off:
-        if error is not None:
-            found |= np.broadcast_to(error, lengths) > farthest
-    return found
-
-
-def _moves(off: list[Error] | None, lengths: tuple[int, ...]) -> Array:
-    """Which points have an uncertain position."""
+def _lost(off: list[Error] | None, lengths: tuple[int, ...], farthest: float = _FARTHEST) -> Array:
+    """Which points may be anywhere, beyond what is looked at; or farther away than a number says."""
     found = np.zeros(lengths, np.bool_)
     for error in off or ():
         if error is not None:
-            found |= np.broadcast_to(error, lengths) > 0
+            found |= np.broadcast_to(error, lengths) > farthest
     return found
 
 
@@ -575,7 +566,7 @@ def _put_beside(
     held: Array, off: list[Error], index: Sequence[Array], jump: Array, value: Array, array: Array
 ) -> None:
     """The errors of what takes the place of what is there, where it is not certain which place that is."""
-    moves = _moves(off, value.shape)
+    moves = _lost(off, value.shape, 0)
     np.add.at(held, tuple(i[moves] for i in index), jump[moves])
     for some, beside in _beside(off, index, held.shape):
         np.maximum.at(held, beside, distance(value[some], array[beside]))

@@ -75,13 +75,15 @@ def _check_rules(kernel: AnyKernel, space: Path, device: Device | None) -> None:
     kernel gives the host expressions of its space shows only in its instance.
     """
     compiled = compile_space(load_space(space))
-    is_plain = isinstance(kernel, PlainFile)
-    ordering = None if isinstance(kernel, PlainFile) else kernel.search.ordering
-    if not is_plain and not kernel.decisions and ordering is None:
-        return
-    instance = instantiate(compiled, kernel.backbone, device, Engine.PYTHON if is_plain else Engine.NATIVE)
-    if is_plain:
+    ordering: str | None = None
+    if isinstance(kernel, PlainFile):
+        instance = instantiate(compiled, kernel.backbone, device, Engine.PYTHON)
         instance.root()
+    else:
+        ordering = kernel.search.ordering
+        if not kernel.decisions and ordering is None:
+            return
+        instance = instantiate(compiled, kernel.backbone, device, Engine.NATIVE)
     report = [*wrong_decisions(kernel, instance)]
     try:
         select_ordering(instance, instance.space, ordering)

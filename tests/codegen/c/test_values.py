@@ -385,13 +385,15 @@ def _as_it_is(_: Type, text: str) -> str:
     return operand(text)
 
 
-MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
-    "narrow results are not cut": ("_cut", _as_it_is),
-    "signed integers are compared as unsigned ones": ("signed", _as_it_is),
-    "every divisor counts as 1": ("_constant", lambda _: 1),
-    "every array counts as 1": ("_constant", lambda node: 1 if isinstance(node, c.Load) else _known(node)),
-    "a float becomes every integer by way of 32 bits": ("by_way_of", lambda _: DType.I32),
-}
+MISTAKES: dict[str, tuple[object, str, object]] = {
+    "narrow results are not cut": (c_operations, "_cut", _as_it_is),
+    "signed integers are compared as unsigned ones": (c_operations, "signed", _as_it_is),
+    "every divisor counts as 1": (c_operations, "_constant", lambda _: 1),
+    "every array counts as 1": (
+        c_operations, "_constant", lambda node: 1 if isinstance(node, c.Load) else _known(node)
+    ),
+    "a float becomes every integer by way of 32 bits": (DType, "by_way_of", property(lambda _: DType.I32)),
+}  # fmt: skip
 
 
 def _known(node: Expression) -> int | None:
@@ -402,11 +404,11 @@ def _known(node: Expression) -> int | None:
 def test_a_mistake_of_the_printer_is_seen(
     mistake: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    name, replacement = MISTAKES[mistake]
+    owner, name, replacement = MISTAKES[mistake]
     asked = [case for case in cases(1) if case.name.startswith(("i16 ", "u8 ", "u64("))]
     library = build_library(print_c(verify(program(1, asked)), 1), tmp_path / "right.so")
     assert wrong(asked, results(asked, library)) == []
-    monkeypatch.setattr(c_operations, name, replacement)
+    monkeypatch.setattr(owner, name, replacement)
     library = build_library(print_c(verify(program(1, asked)), 1), tmp_path / "wrong.so")
     assert wrong(asked, results(asked, library)) != []
 

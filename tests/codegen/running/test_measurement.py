@@ -115,7 +115,8 @@ def test_what_its_first_call_shows_to_be_hopeless_is_checked_once_and_not_timed(
 @pytest.mark.parametrize(("is_cold", "batch"), [(False, 4), (True, 1)])
 def test_a_sample_of_what_finds_cold_caches_is_one_call(is_cold: bool, batch: int) -> None:
     """So many seconds of samples are not those of several calls each."""
-    rounds = [(of(0.003, 5), []), *[(of(0.003, 2000), [])] * 9]
+    none: list[float] = []
+    rounds = [(of(0.003, 5), none), *[(of(0.003, 2000), none)] * 9]
     measurement, _ = measured(rounds, call_ms=0.003, is_cold=is_cold)
     assert measurement.batch == batch
 
