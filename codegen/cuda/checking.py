@@ -1,7 +1,7 @@
 """Checking what is made for a GPU on a CPU: each implementation on a corner of its kernel, by its twin.
 
 In: complete candidates. Out: for each, `None` or what is wrong with it. A corner is so small that all test
-cases of it, their reference and the run take some tens of milliseconds, however large the kernel is; each is
+cases of it, their reference and the run take little time, however large the kernel is; each candidate is
 checked in a worker process of its own.
 """
 
@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from spacedsl.codegen.c.build import BuildError, find_compiler
 from spacedsl.codegen.c.names import entry_name
-from spacedsl.codegen.checks import Part, checks
+from spacedsl.codegen.checks import Part, checks, finite
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import BYTEWISE, WATCHED, build_twin
 from spacedsl.codegen.generation import Generation, generation
 from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.running.cases import NotFiniteError
+from spacedsl.codegen.running.corner_workers import CornerWorkers
 from spacedsl.codegen.running.measurement import Measurement, Options
-from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
-from spacedsl.codegen.running.workers import Workers
+from spacedsl.codegen.running.process import WorkerFailure
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
 from spacedsl.codegen.tree.parts import own_memory
@@ -43,7 +43,6 @@ from spacedsl.codegen.tree.program import (
 )
 from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.codegen.tree.verify import verify
-from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Failure, Outcome
@@ -66,7 +65,7 @@ _SWITCH = 16
 SHUFFLED, ASCENDING, DESCENDING = 3, 0, 1
 """Orders of threads that twins run in: the first one is none that a loop over threads would have."""
 
-_CORNER_TIMEOUT_S, _PUT_TIMEOUT_S = 60.0, 1.0
+_PUT_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +80,12 @@ class Twin:
 class Checker:
     kernel: MeasurableKernel
     options: Options
-    _workers: Workers = field(init=False)
+    _workers: CornerWorkers = field(init=False)
     _generation: Generation = field(init=False)
 
     def __post_init__(self) -> None:
         self._generation = generation(self.kernel)
-        self._workers = Workers(self.kernel, 0, self.options, has_cases=False)
+        self._workers = CornerWorkers(self.kernel, self.options)
 
     def open(self) -> None:
         """Starts what workers are forked from.
@@ -104,12 +103,10 @@ class Checker:
                     f"'spacedsl[zig]'): {error}"
                 ) from None
         try:
-            with self._workers.fresh() as worker:
-                line = _enter(worker, self._generation.tried(self.kernel)).get("not_finite")
+            with finite(self.kernel), self._workers.fresh(self._generation.tried(self.kernel)):
+                pass
         except WorkerFailure as error:
             raise EnvironmentLack(f"no test cases can be made: {error.message}") from None
-        if line is not None:
-            raise DiagnosticError([checks(self.kernel).not_finite(self.kernel, line)])
 
     def close(self) -> None:
         self._workers.close()
@@ -151,14 +148,9 @@ class Checker:
 
     def _wrong(self, twin: Twin, *, is_watched: bool) -> Outcome | None:
         try:
-            with self._workers.fresh() as worker:
-                answer = _enter(worker, twin.part)
-                if "not_finite" in answer:
-                    said = checks(self.kernel).not_finite(self.kernel, answer["not_finite"])
-                    message = f"on a corner: {said.message}"
-                    return Outcome(None, Failure.WORKER_LOST, message)
+            with self._workers.fresh(twin.part) as (worker, cases):
                 symbol = entry_name(self.kernel.name)
-                measurement = Measurement(worker, answer["cases"], twin.library, symbol, self.options, None)
+                measurement = Measurement(worker, cases, twin.library, symbol, self.options, None)
                 measurement.begin()
                 for order in (ASCENDING, DESCENDING) if is_watched else ():
                     worker.request(
@@ -167,12 +159,10 @@ class Checker:
                     measurement.check_usual()
         except WorkerFailure as error:
             return Outcome(None, error.failure, error.message)
+        except NotFiniteError as error:
+            said = checks(self.kernel).not_finite(self.kernel, error.line)
+            return Outcome(None, Failure.WORKER_LOST, f"on a corner: {said.message}")
         return None
-
-
-def _enter(worker: WorkerProcess, part: Part) -> dict[str, Any]:
-    """A worker makes the cases of a corner: a random one, and one that has all weaknesses."""
-    return worker.request("corner", _CORNER_TIMEOUT_S, part=part)
 
 
 def watching() -> tuple[str, ...]:

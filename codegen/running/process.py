@@ -18,8 +18,10 @@ import subprocess
 import sys
 import threading
 import time
-from typing import IO, Any
+from dataclasses import dataclass
+from typing import IO, Any, Protocol, Self
 
+from spacedsl.codegen.checks import Part
 from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.fork_server import MOST_BYTES, Setup
 from spacedsl.codegen.running.messages import Message, read_message, write_message
@@ -32,8 +34,12 @@ _MEMORY_IS_SHORT = 0.97
 """Part of the limit on the address space from which on a crash is put down to it."""
 
 _KILLED_BY_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+_LOST = -signal.SIGKILL
+"""How a process ends whose server has ended."""
+
 _SERVER_START_TIMEOUT_S = 600.0
 """The reference of a large kernel takes its time."""
+_CORNER_TIMEOUT_S = 60.0
 _WORKER_START_TIMEOUT_S = 60.0
 _MESSAGE_CHARACTERS = 2000
 
@@ -47,18 +53,40 @@ class WorkerFailure(Exception):  # noqa: N818 (named after what it carries)
         self.message = message
 
 
+class _Process(Protocol):
+    """As much of `subprocess.Popen` as there is of a forked process, too."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+
 class ForkServer:
     """One fork server, for any number of threads that each have workers of their own.
 
     It makes its cases while the caller does something else.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, process: _Process, requests: socket.socket, errors: IO[bytes], limit_s: float) -> None:
+        self._process = process
+        self._socket = requests
+        self._errors = errors
         self._asked = 0
         self._turn = threading.Lock()
-        self._errors = _words()
-        self._process = subprocess.Popen(
+        self._cases: int | None = None
+        self._failure: WorkerFailure | NotFiniteError | None = None
+        self._limit_s = limit_s
+        self._waits_until_s = time.monotonic() + limit_s
+
+    @classmethod
+    def started(cls, setup: Setup) -> Self:
+        requests, other = _sockets()
+        errors = _words()
+        process = subprocess.Popen(
             [
                 sys.executable,
                 "-m",
@@ -67,23 +95,32 @@ class ForkServer:
                 str(os.getpid()),
             ],
             stdin=subprocess.PIPE,
-            stdout=self._errors,
-            stderr=self._errors,
+            stdout=errors,
+            stderr=errors,
             pass_fds=(other.fileno(),),
             start_new_session=True,
             # A process that forks has one thread.
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         other.close()
-        self._cases: int | None = None
-        self._waits_until_s = time.monotonic() + _SERVER_START_TIMEOUT_S
+        server = cls(process, requests, errors, _SERVER_START_TIMEOUT_S)
         try:
-            assert self._process.stdin is not None
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), process.stdin as stream:
                 pickle.dump(setup, stream)
         except KeyboardInterrupt:
-            self.close()
+            server.close()
             raise
+        return server
+
+    def corner(self, part: Part) -> ForkServer:
+        """Another one, with the cases of a corner of the kernel; it ends with this one."""
+        requests, other = _sockets()
+        errors = _words()
+        request = {"op": "corner", "part": part}
+        with other:
+            pid: int = self._ask(request, [other.fileno(), errors.fileno()])["pid"]
+        return ForkServer(_Forked(self, pid), requests, errors, _CORNER_TIMEOUT_S)
 
     @property
     def cases(self) -> int:
@@ -92,9 +129,15 @@ class ForkServer:
         Raises `WorkerFailure` where the server cannot be started, `NotFiniteError` for a kernel without any.
         """
         with self._turn:
+            if self._failure is not None:
+                raise self._failure
             if self._cases is None:
                 self._socket.settimeout(max(0.001, self._waits_until_s - time.monotonic()))
-                self._cases = self._answer()["cases"]
+                try:
+                    self._cases = self._answer()["cases"]
+                except (WorkerFailure, NotFiniteError) as error:
+                    self._failure = error
+                    raise
                 self._socket.settimeout(None)
             return self._cases
 
@@ -104,8 +147,10 @@ class ForkServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it may be asked: also for cases that it has made and ended, which says why."""
-        return self._cases is None or self._process.poll() is None
+        """Whether it may be asked: also for cases that it may not have made, which says why."""
+        if self._cases is None:
+            return self._failure is None
+        return self._process.poll() is None
 
     def fork(self, descriptors: list[int]) -> int:
         """The process id of a new worker that has these descriptors."""
@@ -139,7 +184,7 @@ class ForkServer:
         try:
             data = self._socket.recv(MOST_BYTES)
         except TimeoutError:
-            message = f"no test cases after {_SERVER_START_TIMEOUT_S:g} s"
+            message = f"no test cases after {self._limit_s:g} s"
             raise WorkerFailure(Failure.WORKER_LOST, message) from None
         except ConnectionResetError:
             data = b""
@@ -155,6 +200,35 @@ class ForkServer:
         if "not_finite" in answer:
             raise NotFiniteError(answer["not_finite"])
         return answer
+
+
+@dataclass(slots=True)
+class _Forked:
+    """A process that a server has forked, as the server knows it."""
+
+    server: ForkServer
+    pid: int
+    status: int | None = None
+
+    def poll(self) -> int | None:
+        return self._ended(wait=False)
+
+    def wait(self) -> int:
+        status = self._ended(wait=True)
+        assert status is not None
+        return status
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _ended(self, *, wait: bool) -> int | None:
+        if self.status is None:
+            try:
+                self.status = self.server.status(self.pid, wait=wait) if self.server.is_alive else _LOST
+            except WorkerFailure:
+                self.status = _LOST
+        return self.status
 
 
 class WorkerProcess:
@@ -279,6 +353,11 @@ class WorkerProcess:
         ready, _, _ = select.select([self._report], [], [], 0)
         fields = os.read(self._report, 4096).split() if ready else []
         return int(fields[1]) * mmap.PAGESIZE if len(fields) > 1 else 0
+
+
+def _sockets() -> tuple[socket.socket, socket.socket]:
+    """Two ends; what is sent is received as a whole."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def _words() -> IO[bytes]:

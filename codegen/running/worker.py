@@ -1,6 +1,6 @@
 """The worker: loads libraries, runs them on guarded buffers, checks their results, takes samples of time.
 
-In: the arrays of all test cases, or a kernel for corners of it; messages on one pipe. Out: an answer to
+In: the arrays of all test cases; messages on one pipe. Out: an answer to
 each message on another pipe. It runs in a process of its own (`fork_server.py`), for generated code may do
 anything to it. It decides nothing: which library, which case, how long is said in the messages.
 
@@ -8,7 +8,6 @@ anything to it. It decides nothing: which library, which case, how long is said 
     put(handle, variable, number)
     time(handle, case, most, batch, budget_ns, loops) -> batch, samples_ns, disturbed_ns, loops_ns
     unload(handle)
-    corner(part) -> cases, or not_finite
 """
 
 from __future__ import annotations
@@ -22,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.checks import checks
 from spacedsl.codegen.running.buffers import GuardedBuffer, TensorBuffer
-from spacedsl.codegen.running.cases import NotFiniteError, Tolerance
+from spacedsl.codegen.running.cases import Tolerance
 from spacedsl.codegen.running.differences import first_difference
-from spacedsl.codegen.running.loaded_cases import LoadedCase, load_cases, output_buffers
+from spacedsl.codegen.running.loaded_cases import LoadedCase
 from spacedsl.codegen.running.messages import Message
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.dtypes import DType
@@ -37,24 +35,21 @@ class Worker:
     """The state of a worker process: outputs, harness and loaded libraries."""
 
     def __init__(
-        self, kernel: MeasurableKernel, seed: int, flush: GuardedBuffer | None, harness: ctypes.CDLL
+        self,
+        kernel: MeasurableKernel,
+        cases: Sequence[LoadedCase],
+        outputs: Mapping[str, TensorBuffer],
+        flush: GuardedBuffer | None,
+        harness: ctypes.CDLL,
     ) -> None:
-        self.kernel = kernel
-        self.seed = seed
+        self.tensors = kernel.tensors
+        self.cases = cases
+        self.outputs = outputs
         self.flush = flush
         self.harness = harness
         self.harness.harness_time.restype = ctypes.c_int64
         self.libraries: dict[int, tuple[ctypes.CDLL, ctypes.c_void_p]] = {}
         self.loaded = 0
-        self.enter(kernel, (), {})
-
-    def enter(
-        self, kernel: MeasurableKernel, cases: Sequence[LoadedCase], outputs: Mapping[str, TensorBuffer]
-    ) -> None:
-        """From now on it is about these cases of a kernel."""
-        self.cases = cases
-        self.outputs = outputs
-        self.tensors = kernel.tensors
         self.parameters = [
             [elements(p.dtype, case.parameters[p.name]) for p in kernel.parameters] for case in cases
         ]
@@ -78,17 +73,6 @@ class Worker:
         arguments = {k: v for k, v in message.items() if k != "op"}
         answered: Message = getattr(self, f"op_{message['op']}")(**arguments)
         return answered
-
-    def op_corner(self, part: Mapping[str, Any]) -> Message:
-        """A few test cases of a corner of the kernel in place of those that there were."""
-        cut = checks(self.kernel).corner(self.kernel, part)
-        try:
-            self.enter(cut, load_cases(cut, self.seed, is_brief=True), output_buffers(cut))
-        except NotFiniteError as error:
-            return {"not_finite": error.line}
-        except MemoryError as error:
-            return {"failure": "memory", "message": str(error)}
-        return {"cases": len(self.cases)}
 
     def op_load(self, library: str, symbol: str) -> Message:
         try:

@@ -7,8 +7,8 @@ is replaced after every failure, since its memory may be corrupt. What is run th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.c.build import find_compiler
@@ -38,7 +38,7 @@ class Workers:
     """Of an array whose reading displaces the caches before a sample; 0 for warm runs."""
     options: Options
     has_cases: bool = True
-    """Else a worker is told of a corner of the kernel before anything runs."""
+    """Else workers are those of corners of the kernel (`corner_workers.py`)."""
     tell: Callable[[str], None] = unheard
     """Hears what takes long."""
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -57,7 +57,7 @@ class Workers:
         if self._worker is not None and not self._worker.is_alive:
             self.drop()
         if self._worker is None:
-            self._worker = _started(server)
+            self._worker = started(server)
         return server, self._worker
 
     def begin(self) -> None:
@@ -90,17 +90,8 @@ class Workers:
             self.close()
             if self.has_cases:
                 check_memory(self.kernel, self.flush_bytes)
-            self._server = ForkServer(self._setup())
+            self._server = ForkServer.started(self._setup())
         return self._server
-
-    @contextmanager
-    def fresh(self) -> Iterator[WorkerProcess]:
-        """A worker for one use, beside which other threads may have others; raises what `ready` does."""
-        worker = _started(self.server())
-        try:
-            yield worker
-        finally:
-            worker.close()
 
     def drop(self) -> None:
         """Ends the worker, whatever it does."""
@@ -131,7 +122,8 @@ class Workers:
         )
 
 
-def _started(server: ForkServer) -> WorkerProcess:
+def started(server: ForkServer) -> WorkerProcess:
+    """A worker of a server; raises `EnvironmentLack`."""
     try:
         return WorkerProcess(server)
     except WorkerFailure as error:
