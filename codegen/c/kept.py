@@ -11,34 +11,61 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from spacedsl.codegen.tree.expressions import Load, Register
 from spacedsl.codegen.tree.liveness import most_live
 from spacedsl.codegen.tree.parts import blocks, own_expressions
 from spacedsl.codegen.tree.program import Assign, Loop, Statement, Sweep
 
-MOST_LIVE = 30
-"""Of 32 vector registers, as all instruction sets that are told have: two are for scalars in all lanes."""
-
-_BYTES = (16, 32, 64)
 _ELEMENT_BYTES = (4, 8)
 
-NOTHING: frozenset[str] = frozenset()
 
-CALL = "KEEP_LOADED"
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How it is told where vectors have registers of their own, and which of these there are."""
 
-MACRO = f"""\
-/* What several products need is loaded once. */
+    call: str
+    vector_bytes: int
+    most_live: int
+    """Of the registers; the others are for scalars in all lanes."""
+
+    @property
+    def loads_bytes(self) -> tuple[int, ...]:
+        """Of vectors that one register holds."""
+        return tuple(nbytes for nbytes in (16, 32, 64) if nbytes <= self.vector_bytes)
+
+
+FEW, MANY = Told("KEEP_FEW_LOADED", 32, 14), Told("KEEP_LOADED", 64, 30)
+"""16 registers, as all processors have that are told, or 32 of them."""
+
+MACROS = f"""\
+/* What several products need is loaded once: where it and their sums are few, or there are many registers. */
 #if defined(__AVX512F__)
-#define {CALL}(vector) __asm__("" : "+v"(vector))
+#define {MANY.call}(vector) __asm__("" : "+v"(vector))
+#define {FEW.call}(vector) {MANY.call}(vector)
+#elif defined(__AVX__)
+#define {MANY.call}(vector)
+#define {FEW.call}(vector) __asm__("" : "+x"(vector))
 #else
-#define {CALL}(vector)
+#define {MANY.call}(vector)
+#define {FEW.call}(vector)
 #endif"""
 
 
-def kept(loop: Loop | Sweep, around: Collection[str]) -> frozenset[str]:
-    """The names of registers that are loaded in it and read several times; none where no register of those
-    `around` it is assigned to, or another loop is inside.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    names: frozenset[str] = frozenset()
+    call: str = ""
+
+
+NOTHING = Kept()
+
+
+def kept(loop: Loop | Sweep, around: Collection[str]) -> Kept:
+    """The registers that are loaded in it and read several times; none where no register of those `around` it
+    is assigned to, or another loop is inside.
     """
     body = loop.body
     if not _carries(body, around) or any(map(blocks, body)):
@@ -47,8 +74,12 @@ def kept(loop: Loop | Sweep, around: Collection[str]) -> frozenset[str]:
         s.register for s in body if isinstance(s, Assign) and _is_load(s) and s.register.name not in around
     }
     read = Counter(e for s in body for e in own_expressions(s) if isinstance(e, Register) and e in loads)
-    found = frozenset(register.name for register, count in read.items() if count > 1)
-    return found if found and most_live([loop], _registers) <= MOST_LIVE else NOTHING
+    shared = [register for register, count in read.items() if count > 1]
+    for told in (FEW, MANY):
+        names = frozenset(r.name for r in shared if _nbytes(r) in told.loads_bytes)
+        if names and most_live([loop], partial(_registers, told.vector_bytes)) <= told.most_live:
+            return Kept(names, told.call)
+    return NOTHING
 
 
 def _carries(body: Sequence[Statement], around: Collection[str]) -> bool:
@@ -56,12 +87,13 @@ def _carries(body: Sequence[Statement], around: Collection[str]) -> bool:
 
 
 def _is_load(statement: Assign) -> bool:
-    kind = statement.register.type
-    nbytes = kind.lanes * kind.dtype.nbytes
-    return isinstance(statement.value, Load) and nbytes in _BYTES and kind.dtype.nbytes in _ELEMENT_BYTES
+    return isinstance(statement.value, Load) and statement.register.type.dtype.nbytes in _ELEMENT_BYTES
 
 
-def _registers(register: Register) -> int:
+def _nbytes(register: Register) -> int:
+    return register.type.lanes * register.type.dtype.nbytes
+
+
+def _registers(nbytes: int, register: Register) -> int:
     """Those of vectors that a value takes: a scalar becomes one where it is needed."""
-    kind = register.type
-    return 0 if kind.lanes == 1 else -(-kind.lanes * kind.dtype.nbytes // max(_BYTES))
+    return 0 if register.type.lanes == 1 else -(-_nbytes(register) // nbytes)

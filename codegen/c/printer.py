@@ -26,7 +26,7 @@ from spacedsl.codegen.c.expressions import (
 )
 from spacedsl.codegen.c.functions import functions
 from spacedsl.codegen.c.interface import banner, pointer, prototype
-from spacedsl.codegen.c.kept import CALL, MACRO, NOTHING, kept
+from spacedsl.codegen.c.kept import FEW, MACROS, MANY, NOTHING, Kept, kept
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.c.positions import is_called, position_functions, print_position
 from spacedsl.codegen.c.types import arithmetic_type, c_number, vector_type
@@ -137,7 +137,7 @@ class _Needs:
             _streams(body),
             any(isinstance(s, Prefetch) for s in statements(body)),
             any(isinstance(e, Call) for e in expressions(body)),
-            f"{CALL}(" in text,
+            any(f"{told.call}(" in text for told in (FEW, MANY)),
         )
 
     @classmethod
@@ -158,7 +158,7 @@ class _Needs:
             yield _INLINED
         yield from map(vector_type, self.vectors)
         if self.has_kept:
-            yield MACRO
+            yield MACROS
         yield from functions(self.functions)
         if self.has_positions:
             yield position_functions()
@@ -437,7 +437,7 @@ def _block(
     body: Sequence[Statement],
     visible: dict[str, Type],
     depth: int,
-    held: frozenset[str] = NOTHING,
+    held: Kept = NOTHING,
 ) -> list[str]:
     """The lines of a block; `visible` are the registers declared around it and, by and by, in it. What is
     `held` stays in registers from where it is loaded.
@@ -451,8 +451,8 @@ def _block(
                 declare = "" if register.name in visible else f"{c_type(register.type)} "
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
-                if register.name in held:
-                    lines.append(f"{margin}{CALL}({c_name(register.name)});")
+                if register.name in held.names:
+                    lines.append(f"{margin}{held.call}({c_name(register.name)});")
             case Store() | PartialStore():
                 lines.append(f"{margin}{_stored(statement)};")
             case Prefetch(tensor, index, is_near):

@@ -177,11 +177,16 @@ __attribute__((destructor)) static void pool_end(void) {
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef float f32x16_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 
-/* What several products need is loaded once. */
+/* What several products need is loaded once: where it and their sums are few, or there are many registers. */
 #if defined(__AVX512F__)
 #define KEEP_LOADED(vector) __asm__("" : "+v"(vector))
+#define KEEP_FEW_LOADED(vector) KEEP_LOADED(vector)
+#elif defined(__AVX__)
+#define KEEP_LOADED(vector)
+#define KEEP_FEW_LOADED(vector) __asm__("" : "+x"(vector))
 #else
 #define KEEP_LOADED(vector)
+#define KEEP_FEW_LOADED(vector)
 #endif
 
 static inline __attribute__((always_inline)) f32x16 f32x16_broadcast(float x) {
