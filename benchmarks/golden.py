@@ -38,7 +38,6 @@ from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.machine import processor
 from spacedsl.codegen.tree.verify import verify
-from tests.codegen.devices import DEVICE
 from tests.codegen.golden import GoldenList, candidate, golden_lists
 from tests.codegen.scripts import RefusedError
 
@@ -93,8 +92,8 @@ def _arguments() -> argparse.Namespace:
 
 def _code(golden: GoldenList) -> str:
     kernel = golden.kernel_file()
-    implementation = CandidateImplementation(candidate(golden, kernel, DEVICE))
-    return print_c(verify(lower(kernel.backbone, implementation)), DEVICE.threads)
+    implementation = CandidateImplementation(candidate(golden, kernel))
+    return print_c(verify(lower(kernel.backbone, implementation)), golden.device.threads)
 
 
 def _measure(

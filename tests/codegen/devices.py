@@ -1,4 +1,4 @@
-"""A device description for tests; code generation reads its threads and caches alone."""
+"""Device descriptions for tests; code generation reads their threads, vectors and caches alone."""
 
 from __future__ import annotations
 
@@ -14,3 +14,5 @@ DEVICE = CpuDevice(
     arithmetic=(ArithmeticRate(dtype="f32", lanes=16, instructions_per_ns=8),),
     memory=(MemoryLevel(name="L2", capacity_bytes=1 << 20, bytes_per_ns=100, bytes_per_ns_all=200),),
 )
+
+AVX2 = DEVICE.model_copy(update={"name": "test with AVX2", "vector_bytes": 32, "vector_registers": 16})
