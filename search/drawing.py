@@ -68,7 +68,9 @@ TRANSPLANTED = 0.2
 """The share of a walk's steps that take over a phase which has been measured."""
 
 TRIES = 8
-"""Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
+"""Neighbours that are drawn, where constraints or bounds exclude them or they were met, before the policy
+chooses.
+"""
 
 GUIDED, COMPARED = 0.5, 8
 """The share of the neighbours that are chosen by what the search has learnt, and of how many each. The others
@@ -158,8 +160,8 @@ class Drawing:
         costs = Guess(phases, SPREADS[int(rng.integers(len(SPREADS)))], rng)
         start: Candidate | None = None
         if len(known) >= FIRST_COMPARED and float(rng.random()) < self.policy.share_near:
-            start = neighbourhood.draw(known, state.cut, rng)
-        else:
+            start = _neighbour(neighbourhood, known, state.cut, rng)
+        if start is None:
             plan = phases.costs.plan
             drawn = [neighbourhood.planned(plan(rng), state.cut, rng) for _ in range(PLANNED)]
             drawn += [neighbourhood.planned((), state.cut, rng) for _ in range(UNPLANNED)]
@@ -189,8 +191,8 @@ class Drawing:
                 starts.append(self._least_needed(near, cut, rng, is_over))
             start = _least(starts, estimate_ns)
         else:
-            is_as_is = float(rng.random()) < AS_IS
-            start = near.known(known, rng) if is_as_is else near.draw(known, cut, rng)
+            beside = None if float(rng.random()) < AS_IS else _neighbour(near, known, cut, rng)
+            start = beside or near.known(known, rng)
         if start is None:
             return None
         steps = _drawn_length(ESTIMATED, rng)
@@ -315,6 +317,16 @@ class Drawing:
         while node.children:
             node = policy.choose(state.tree, node, rng)
         return node
+
+
+def _neighbour(
+    near: Neighbourhood, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator
+) -> Candidate | None:
+    """One of several that are drawn: a draw fails where decisions that were kept refute each other. Where a
+    walk does not begin, a rollout takes its place, which may be any implementation.
+    """
+    drawn = (near.draw(known, cut, rng) for _ in range(TRIES))
+    return next((candidate for candidate in drawn if candidate is not None), None)
 
 
 def _least(drawn: Sequence[Candidate | None], cost_ns: Callable[[Candidate], float]) -> Candidate | None:

@@ -49,6 +49,9 @@ HELD_TOGETHER = 0.2
 COMBINED = 1 << 15
 """Elements of partial results that a task combines, about."""
 
+THROUGH_MEMORY = 3.0
+"""So many times as long as for a sum in a register, the next one waits for a sum that is stored and loaded."""
+
 BESIDE = 0.45
 """The share of what is done while something else takes longer that still adds to it."""
 
@@ -230,16 +233,19 @@ class _CpuEstimate(Estimate):
         for access, count in work.accesses.items():
             if not box.is_kept or access.source != step.stage.name:
                 each += count * WHOLE.get(access.pattern, APART * box.lanes) * box.share(access)
+        wait_ns = self.costs.wait_ns
         if box.is_kept and box.is_unrolled:
-            # Sums that there is no register for are loaded and stored in each turn.
+            # Sums that there is no register for are loaded and stored in each turn, and wait for that.
             live = box.vectors * len(step.stage.dtypes) + box.row + 1
-            each += 2 * max(0, live - self.costs.device.vector_registers) / box.vectors
+            spilled = max(0, live - self.costs.device.vector_registers)
+            each += 2 * spilled / box.vectors
+            wait_ns *= THROUGH_MEMORY if spilled else 1
         turns = box.vectors * box.ranges
         issued = self.costs.issued_ns(box.lanes * work.widest, turns * each, turns * work.products)
         issued = max(issued, turns * self.loaded_ns(step, work, box))
         if not box.is_kept:
             return issued + box.rows * box.ranges * ROW_NS
-        waited = box.ranges * self.costs.wait_ns * (1 if box.is_unrolled else box.vectors)
+        waited = box.ranges * wait_ns * (1 if box.is_unrolled else box.vectors)
         if box.sums:
             lanes_ns = box.rows * self.costs.issued_ns(work.widest, 2 * box.lanes, 0)
             return max(issued, waited / box.sums) + box.rows * ROW_NS + lanes_ns

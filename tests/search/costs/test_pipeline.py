@@ -145,6 +145,20 @@ def test_vectors_that_are_unrolled_share_what_they_load() -> None:
     assert together < 0.6 * apart
 
 
+@pytest.mark.parametrize(("registers", "rows"), [(16, 4), (32, 8)])
+def test_sums_beyond_the_registers_wait_for_memory(registers: int, rows: int) -> None:
+    """8 rows of two vectors load less than 4, and are 16 sums."""
+    file = load("matmul", {"n": 1024})
+    update = next(s for s in file.backbone.steps if s.update is not None)
+    x, y = update.variables[:2]
+    device = DEVICE.model_copy(update={"vector_registers": registers})
+    here = instance(file.backbone)
+    costs = PipelineCosts(here, device)
+    tiles = {f"{update.name}.{y}.TASK": 64, f"{update.name}.{x}.CHUNK": 64, f"{update.name}.{x}.REG": 16}
+    times = {n: time_ns(costs, scheduled(here, {}, {**tiles, f"{update.name}.{y}.REG": n})) for n in (4, 8)}
+    assert min(times, key=lambda n: times[n]) == rows
+
+
 def test_rows_are_summed_up_by_vectors() -> None:
     """As columns are; where each third element is read, it takes longer."""
     times = [
