@@ -51,6 +51,11 @@ def rugged(values: tuple[int, ...]) -> float:
     return 1000.0 + (number * 7919) % 3571 + 1e-4 * number
 
 
+def shared(values: tuple[int, ...]) -> str:
+    """The program of several implementations."""
+    return str((values[0], values[1] + values[2], values[3]))
+
+
 def smooth_ns(candidate: Candidate) -> float:
     """As an estimate: it leads downhill, and not to what is the fastest."""
     return 1.0 + sum((value - 2) ** 2 for value in values_of(candidate))
@@ -97,7 +102,8 @@ def run(
             print(event.iteration, flush=True)
 
     toy = instance()
-    evaluator = Slow(rugged, digest=lambda values: str((values[0], values[1] + values[2], values[3])))
+    # Which of the implementations of one program is measured again is not said, and their times differ.
+    evaluator = Slow(rugged) if processes else Slow(rugged, digest=shared)
     evaluator.pause_s, evaluator.drift, evaluator.is_compared = pause_s, drift, is_compared
     exists = (folder / DATABASE).exists()
     with Store.open(folder) if exists else Store.create(folder, ABOUT) as store:
