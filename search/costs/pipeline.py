@@ -50,7 +50,7 @@ COMBINED = 1 << 15
 """Elements of partial results that a task combines, about."""
 
 THROUGH_MEMORY = 3.0
-"""So many times as long as for a sum in a register, the next one waits for a sum that is stored and loaded."""
+"""So many times as long as for a sum in a register, the next turn waits for one that is stored and loaded."""
 
 BESIDE = 0.45
 """The share of what is done while something else takes longer that still adds to it."""
