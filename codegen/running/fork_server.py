@@ -110,6 +110,7 @@ def main() -> None:
     if cases is not None and forked is not None:
         requests.close()
         os.setsid()
+        Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE, encoding="ascii")
         _confine(forked.errors, setup.memory_headroom_bytes)
         _work(Worker(kernel, *cases, flush, harness), forked)
 
@@ -172,8 +173,7 @@ def _answer(server: socket.socket, message: Message) -> None:
 
 
 def _confine(errors: int, headroom_bytes: int) -> None:
-    """Output goes to the file of errors; memory is limited, and ends here first."""
-    Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE, encoding="ascii")
+    """Output goes to the file of errors, and memory is limited."""
     for descriptor in (1, 2):
         os.dup2(errors, descriptor)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

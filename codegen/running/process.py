@@ -118,8 +118,13 @@ class ForkServer:
         requests, other = _sockets()
         errors = _words()
         request = {"op": "corner", "part": part}
-        with other:
-            pid: int = self._ask(request, [other.fileno(), errors.fileno()])["pid"]
+        try:
+            with other:
+                pid: int = self._ask(request, [other.fileno(), errors.fileno()])["pid"]
+        except (WorkerFailure, KeyboardInterrupt):
+            requests.close()
+            errors.close()
+            raise
         return ForkServer(_Forked(self, pid), requests, errors, _CORNER_TIMEOUT_S)
 
     @property
