@@ -19,6 +19,7 @@ from spacedsl.codegen.tree.liveness import most_live
 from spacedsl.codegen.tree.parts import blocks, own_expressions
 from spacedsl.codegen.tree.program import Assign, Loop, Statement, Sweep
 
+_BYTES = (16, 32, 64)
 _ELEMENT_BYTES = (4, 8)
 
 
@@ -30,11 +31,6 @@ class Told:
     vector_bytes: int
     most_live: int
     """Of the registers; the others are for scalars in all lanes."""
-
-    @property
-    def loads_bytes(self) -> tuple[int, ...]:
-        """Of vectors that one register holds."""
-        return tuple(nbytes for nbytes in (16, 32, 64) if nbytes <= self.vector_bytes)
 
 
 FEW, MANY = Told("KEEP_FEW_LOADED", 32, 14), Told("KEEP_LOADED", 64, 30)
@@ -76,7 +72,7 @@ def kept(loop: Loop | Sweep, around: Collection[str]) -> Kept:
     read = Counter(e for s in body for e in own_expressions(s) if isinstance(e, Register) and e in loads)
     shared = [register for register, count in read.items() if count > 1]
     for told in (FEW, MANY):
-        names = frozenset(r.name for r in shared if _nbytes(r) in told.loads_bytes)
+        names = frozenset(r.name for r in shared if _nbytes(r) <= told.vector_bytes)
         if names and most_live([loop], partial(_registers, told.vector_bytes)) <= told.most_live:
             return Kept(names, told.call)
     return NOTHING
@@ -87,7 +83,9 @@ def _carries(body: Sequence[Statement], around: Collection[str]) -> bool:
 
 
 def _is_load(statement: Assign) -> bool:
-    return isinstance(statement.value, Load) and statement.register.type.dtype.nbytes in _ELEMENT_BYTES
+    register = statement.register
+    is_known = _nbytes(register) in _BYTES and register.type.dtype.nbytes in _ELEMENT_BYTES
+    return is_known and isinstance(statement.value, Load)
 
 
 def _nbytes(register: Register) -> int:

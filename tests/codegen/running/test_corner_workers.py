@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.corner_workers import CornerWorkers
 from spacedsl.codegen.running.measurement import Options
 from spacedsl.codegen.running.process import ForkServer, WorkerFailure
+from tests.codegen.evaluating import ends
 from tests.codegen.kernels import parse
 
 KERNEL = parse("""
@@ -56,14 +55,6 @@ def pid_of(server: Any) -> int:
     return int(server._process.pid)
 
 
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
 def test_cases_of_a_corner_are_made_once(workers: CornerWorkers, made: list[Any]) -> None:
     processes = set()
     for size in (8, 16, 8, 8):
@@ -100,8 +91,7 @@ def test_a_server_that_is_lost_is_started_again(workers: CornerWorkers, made: li
     with workers.fresh(part):
         pass
     os.kill(pid_of(made[0]), signal.SIGKILL)
-    while is_running(pid_of(made[0])):
-        time.sleep(0.01)
+    assert ends(pid_of(made[0]))
     with workers.fresh(part) as (worker, cases):
         assert worker.is_alive
         assert cases == 2
@@ -114,8 +104,7 @@ def test_where_all_of_them_are_lost_they_are_started_again(workers: CornerWorker
         with workers.fresh(part):
             pass
     workers._workers.server()._process.kill()
-    while any(is_running(pid_of(server)) for server in made):
-        time.sleep(0.01)
+    assert all(ends(pid_of(server)) for server in made)
     for part in parts:
         with workers.fresh(part) as (worker, _):
             assert worker.is_alive
@@ -132,9 +121,9 @@ def test_few_servers_are_kept(
             with workers.fresh(part):
                 pass
         assert kept.is_alive, "what is in use is not ended"
-        assert [is_running(pid_of(server)) for server in made] == [True, False, False, False, True, True]
+        assert [server.is_alive for server in made] == [True, False, False, False, True, True]
     workers.close()
-    assert not any(is_running(pid_of(server)) for server in made)
+    assert all(ends(pid_of(server)) for server in made)
 
 
 def test_a_corner_without_numbers_says_so_to_all(made: list[Any]) -> None:
@@ -153,7 +142,7 @@ compute:
         for _ in range(2):
             with pytest.raises(NotFiniteError), workers.fresh({"i": 8}):
                 pass
-        assert not any(is_running(pid_of(server)) for server in made)
+        assert all(ends(pid_of(server)) for server in made)
     finally:
         workers.close()
 
@@ -166,4 +155,4 @@ def test_cases_that_take_too_long_are_a_failure(
     monkeypatch.setattr("spacedsl.codegen.running.process._CORNER_TIMEOUT_S", 0.001)
     with pytest.raises(WorkerFailure, match="no test cases after 0"), workers.fresh({"i": 4096, "j": 4}):
         pass
-    assert not is_running(pid_of(made[1])), "it does not go on making them"
+    assert ends(pid_of(made[1])), "it does not go on making them"

@@ -159,6 +159,22 @@ def test_sums_beyond_the_registers_wait_for_memory(registers: int, rows: int) ->
     assert min(times, key=lambda n: times[n]) == rows
 
 
+@pytest.mark.parametrize(("registers", "best"), [(16, (8, 4)), (32, (32, 3))])
+def test_one_sum_too_many_waits_for_memory(registers: int, best: tuple[int, int]) -> None:
+    """Three rows of four vectors need one register more than there are 16; four of one vector, few."""
+    file = load("matmul", {"n": 1024})
+    update = next(s for s in file.backbone.steps if s.update is not None)
+    x, y = update.variables[:2]
+    here = instance(file.backbone)
+    costs = PipelineCosts(here, DEVICE.model_copy(update={"vector_registers": registers}))
+    times = {}
+    for columns, rows in ((8, 4), (32, 3)):
+        tiles = {f"{update.name}.{y}.TASK": 64, f"{update.name}.{x}.CHUNK": 64}
+        tiles |= {f"{update.name}.{x}.REG": columns, f"{update.name}.{y}.REG": rows}
+        times[columns, rows] = time_ns(costs, scheduled(here, {}, tiles))
+    assert min(times, key=lambda tile: times[tile]) == best
+
+
 def test_rows_are_summed_up_by_vectors() -> None:
     """As columns are; where each third element is read, it takes longer."""
     times = [
