@@ -14,6 +14,9 @@ from pydantic import Field
 from spacedsl.kernels.validation import Frozen
 from spacedsl.language.host import exposed
 
+SECTOR_BYTES = 32
+"""Of a cache line, what is fetched at least."""
+
 
 class Throughput(Frozen):
     """Most threads whose instruction of a kind one SM completes in a cycle."""

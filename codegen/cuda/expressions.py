@@ -46,21 +46,18 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.parts import operands
 from spacedsl.kernels.dtypes import DType
 
-_VECTORS = {
-    DType.F32: "float",
-    DType.F64: "double",
-    DType.I32: "uint",
-    DType.BF16: "ushort",
-    DType.F16: "ushort",
-}
-"""Without the number of their lanes."""
+_VECTORS = {DType.F32: "float", DType.F64: "double"}
+_VECTORS_OF_BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulonglong"}
+"""Of all others, as integers of their size; without the number of their lanes."""
 
 
 def cuda_type(kind: Type) -> str:
     """Of a register. What is wider than four numbers is only copied."""
     if kind.lanes > len("xyzw"):
         return "uint4"
-    return arithmetic_type(kind.dtype) if kind.lanes == 1 else f"{_VECTORS[kind.dtype]}{kind.lanes}"
+    if kind.lanes == 1:
+        return arithmetic_type(kind.dtype)
+    return f"{_VECTORS.get(kind.dtype, _VECTORS_OF_BYTES[kind.dtype.nbytes])}{kind.lanes}"
 
 
 def cuda_number(value: float, dtype: DType) -> str:

@@ -51,11 +51,11 @@ from spacedsl.codegen.tree.program import (
     Where,
 )
 from spacedsl.kernels.banks import conflicts, parts, passes
-from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
 from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
 
-SECTOR_BYTES, LINE_BYTES = 32, 128
+LINE_BYTES = 128
 LINES_A_CYCLE = 4
 """That the L1 cache looks up."""
 KEPT_BYTES = 24 << 10

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower, Work, l1_cycles
+from spacedsl.codegen.cuda.following import Follower, Work, l1_cycles
 from spacedsl.codegen.tree.expressions import (
     Bitwise,
     Call,
@@ -37,7 +37,7 @@ from spacedsl.codegen.tree.parts import subexpressions
 from spacedsl.codegen.tree.program import Grid, Let, PerThread, Program, Statement, Sweep, Take, When
 from spacedsl.kernels.banks import passes
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
 from spacedsl.kernels.pipeline.affine import Atom, Extreme, Opaque, Quotient, Remainder
 from spacedsl.kernels.pipeline.algorithm import Function, Variable
 

@@ -23,7 +23,7 @@ from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.expressions import Bits, Index, Load, LoadMatrix, Pack, Register, Type
 from spacedsl.codegen.tree.parts import assigned, blocks, expressions, with_blocks
 from spacedsl.codegen.tree.program import Assign, Multiply, Statement, Store
-from spacedsl.codegen.tree.rules import is_aligned
+from spacedsl.codegen.tree.residues import is_aligned
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD, FRAGMENT_ROWS
 

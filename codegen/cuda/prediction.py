@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from spacedsl.codegen.c.names import c_name
-from spacedsl.codegen.cuda.following import LINE_BYTES, SECTOR_BYTES, Follower
+from spacedsl.codegen.cuda.following import LINE_BYTES, Follower
 from spacedsl.codegen.cuda.following_parts import PartFollower
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.tree.liveness import most_live_words
 from spacedsl.codegen.tree.parts import assigned, combined_into, loaded, statements, stored
 from spacedsl.codegen.tree.program import AtomicCombine, Grid, PerThread, Program
-from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
 from spacedsl.kernels.linalg.operations import Combine
 
 USUAL: Mapping[str, float] = MappingProxyType(

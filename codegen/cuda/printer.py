@@ -64,7 +64,6 @@ from spacedsl.codegen.tree.program import (
     When,
     Where,
 )
-from spacedsl.kernels.pipeline.affine import Extreme
 from spacedsl.kernels.tensors import Tensor
 
 _TYPES = """\
@@ -343,10 +342,8 @@ def _declared(statement: Let | Take, index: str) -> str:
 def _turns(sweep: Sweep, index: str) -> str:
     """A loop; one that has at most one iteration is a condition."""
     v, begin = c_name(sweep.variable), print_position(sweep.first)
-    match sweep.last.terms:
-        case ((Extreme("min", left, right), 1),) if not sweep.last.constant and sweep.first in (left, right):
-            end = right if sweep.first == left else left
-            return f"if (const {index} {v} = {begin}; {v} <= {print_position(end)})"
+    if sweep.limit is not None:
+        return f"if (const {index} {v} = {begin}; {v} <= {print_position(sweep.limit)})"
     turn = f"++{v}" if sweep.step == 1 else f"{v} += {sweep.step}"
     return f"for ({index} {v} = {begin}; {v} <= {print_position(sweep.last)}; {turn})"
 

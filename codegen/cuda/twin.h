@@ -47,6 +47,9 @@ static inline void twin_pass(unsigned) {}
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) double2 { double x, y; };
+struct alignas(2) uchar2 { uint8_t x, y; };
+struct alignas(4) uchar4 { uint8_t x, y, z, w; };
+struct alignas(16) ulonglong2 { uint64_t x, y; };
 struct alignas(8) uint2 { uint32_t x, y; };
 struct alignas(16) uint4 { uint32_t x, y, z, w; };
 struct alignas(4) ushort2 { uint16_t x, y; };
@@ -55,6 +58,9 @@ struct alignas(8) ushort4 { uint16_t x, y, z, w; };
 static __forceinline__ float2 make_float2(float x, float y) { return {x, y}; }
 static __forceinline__ float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 static __forceinline__ double2 make_double2(double x, double y) { return {x, y}; }
+static __forceinline__ uchar2 make_uchar2(uint8_t x, uint8_t y) { return {x, y}; }
+static __forceinline__ uchar4 make_uchar4(uint8_t x, uint8_t y, uint8_t z, uint8_t w) { return {x, y, z, w}; }
+static __forceinline__ ulonglong2 make_ulonglong2(uint64_t x, uint64_t y) { return {x, y}; }
 static __forceinline__ uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
 static __forceinline__ uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 static __forceinline__ ushort2 make_ushort2(uint16_t x, uint16_t y) { return {x, y}; }

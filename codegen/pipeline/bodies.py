@@ -85,6 +85,8 @@ class _Body(SmallBoxes):
         `half`: lanes of vectors of even points, and of odd ones, where these are better computed apart.
         """
         span = self.spans[dim]
+        if span.most == 1 and not span.may_be_empty:
+            return self.cells([{**point, dim: span.first}], None, ranges)
         if lanes == 1 and half < 2:
             return (self.single(dim, point, ranges, span.first, span.last),)
         middle = Middle.of(span, dim, edges(self, dim, point, ranges), self.setting.fresh)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from spacedsl.codegen.pipeline.schedule import Decisions
 from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.algorithm import Extent
-from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, Slot, Step
+from spacedsl.kernels.pipeline.backbone import SLOTS, VECTOR, Box, Kernel, Slot, Step
 from spacedsl.kernels.pipeline.corner import corner, needed
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.pipeline.work import points
@@ -64,6 +64,9 @@ class CornerDecisions:
     def extent(self, box: Box) -> int:
         low, high = self.ends(box)
         return max(1, high - low + 1)
+
+    def beside(self, step: Step) -> int:
+        return self.made.beside(self._of[step])
 
     def trips(self, box: Box) -> int:
         if box.outer is None or not self.is_owned(box):
@@ -182,7 +185,8 @@ def part(file: PipelineFile, kept: Sequence[int], *, is_end: bool) -> Part:
 
 
 def _end(extent: Extent, count: int, *, is_end: bool) -> Extent:
-    size = min(count, extent.size)
+    # Rows leave what those of the whole do, so that vectors begin where they do there.
+    size = min(count + (extent.size - count) % VECTOR, extent.size)
     return Extent(extent.high - size + 1 if is_end else extent.low, size)
 
 

@@ -15,12 +15,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 
 from spacedsl.codegen.cuda.barriers import waiting
 from spacedsl.codegen.pipeline import grid_shuffles
 from spacedsl.codegen.pipeline.blocks import Array, leading_to
 from spacedsl.codegen.pipeline.grid_partials import Along, PerPoint, begun, combined
+from spacedsl.codegen.pipeline.grid_vectors import joined
 from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
@@ -30,9 +32,10 @@ from spacedsl.codegen.tree.expressions import Register, Type
 from spacedsl.codegen.tree.parts import loaded, statements, stored
 from spacedsl.codegen.tree.program import Coordinate, Grid, Let, PerThread, Phase, Program, Statement, Sweep
 from spacedsl.codegen.tree.ranges import Ranges
+from spacedsl.kernels.gpu_device import SECTOR_BYTES
 from spacedsl.kernels.pipeline.affine import Linear, extreme, substituted, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
-from spacedsl.kernels.pipeline.backbone import Kernel, Step
+from spacedsl.kernels.pipeline.backbone import VECTOR, Kernel, Step
 from spacedsl.kernels.tensors import Tensor
 
 POINTS = 256
@@ -40,7 +43,10 @@ POINTS = 256
 
 
 def lower_grids(kernel: Kernel, decisions: Decisions) -> Program:
-    return lowered(kernel, decisions, 1, _Grids)
+    wide = frozenset(
+        step.stage.name for step in kernel.inner if not step.stage.updates and decisions.beside(step) > 1
+    )
+    return lowered(kernel, decisions, 1, partial(_Grids, wide=wide))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class _Lanes:
 
 @dataclass(slots=True)
 class _Grids(Nests):
+    wide: frozenset[str]
+    """Stages of which some thread stores, or loads, several points beside each other."""
     shared: list[Tensor] | None = field(default=None, init=False)
     """Of the block of a grid, while one is made."""
     private: list[Tensor] = field(default_factory=list, init=False)
@@ -88,7 +96,10 @@ class _Grids(Nests):
         self.added = nest.step if scheduled.reduce == "ATOMIC" else None
         self.exchanged = frozenset(each.step for each in scheduled.nests if each.reduce == "SHUFFLE")
         self.partials = self.partials_of(scheduled, nest, arrays) if scheduled.reduce == "PARTIAL" else None
-        made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
+        body = self.levels(nest, nest.levels, arrays, Ranges())
+        rows = {name: _apart(array.strides) for array in arrays.values() for name in array.tensors}
+        rows |= {tensor.name: _apart(tensor.strides) for tensor in self.shared}
+        made = self.grid(nest.step.stage.name, joined(body, rows, self.names.fresh))
         self.shared = None
         if self.partials is None:
             return Phase(nest.step.name, (made,))
@@ -162,6 +173,14 @@ class _Grids(Nests):
         if self.in_thread:
             return self.private
         return self.scratch if self.shared is None else self.shared
+
+    def row(self, stage: Stage, extent: int) -> int:
+        """Where there are vectors, and others see them, rows begin where these may: of a block, at multiples
+        of as many elements; in memory of the device, of the bytes that it gives at a time.
+        """
+        unit = VECTOR if self.shared is not None else SECTOR_BYTES // max(d.nbytes for d in stage.dtypes)
+        is_packed = self.in_thread or stage.name in self.layouts or stage.name not in self.wide
+        return extent if is_packed or extent < unit else -(-extent // unit) * unit
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -302,6 +321,11 @@ def _coordinates(names: Sequence[str], sizes: Sequence[int], *, is_block: bool) 
         Coordinate(name, is_block, stride, size)
         for name, size, stride in zip(names, sizes, strides[-2::-1], strict=True)
     ]
+
+
+def _apart(strides: Sequence[int]) -> int:
+    """How far rows are apart; 0 where there is one."""
+    return sorted(strides)[1] if len(strides) > 1 else 0
 
 
 def _parts(body: Sequence[Statement]) -> list[PerThread]:

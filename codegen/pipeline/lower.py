@@ -104,6 +104,9 @@ class _Loops(Nests):
     def memory(self) -> list[Tensor]:
         return self.scratch if self.private is None else self.private
 
+    def row(self, stage: Stage, extent: int) -> int:
+        return extent
+
     def is_repeatable(self, step: Step, level: Level | PlacedLevel) -> bool:
         return step.update is None and not level.guests and not _is_shared_out(level)
 

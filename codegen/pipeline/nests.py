@@ -90,6 +90,10 @@ class Nests(ABC):
         """Where the arrays of what is computed now lie."""
 
     @abstractmethod
+    def row(self, stage: Stage, extent: int) -> int:
+        """How many elements a row of such an array has room for there."""
+
+    @abstractmethod
     def levels(
         self, nest: PlacedNest, levels: Sequence[PlacedLevel], arrays: Arrays, ranges: Ranges
     ) -> tuple[Statement, ...]:
@@ -115,10 +119,11 @@ class Nests(ABC):
         inner = self.layouts.get(stage.name, 0)
         order = [d for d in reversed(range(len(extents))) if d != inner] + [inner][: len(extents)]
         shape = tuple(extents[d] for d in order)
-        apart = dict(zip(order, dense_strides(shape), strict=True))
+        held = dense_strides((*shape[:-1], *(self.row(stage, extent) for extent in shape[-1:])))
+        apart = dict(zip(order, held, strict=True))
         strides = tuple(apart[d] for d in range(len(extents)))
         tensors = [
-            Tensor(name, dtype, shape, dense_strides(shape), True)
+            Tensor(name, dtype, shape, held, True)
             for name, dtype in zip(self.arrays[stage.name], stage.dtypes, strict=True)
         ]
         memory = self.memory()

@@ -80,6 +80,9 @@ class Decisions(Protocol):
     def extent(self, box: Box) -> int:
         """Points of a box."""
 
+    def beside(self, step: Step) -> int:
+        """Points along rows of its stage that a thread of a GPU stores, or loads, one after the other."""
+
     def trips(self, box: Box) -> int:
         """How many boxes the one around it is cut into."""
 
@@ -99,7 +102,7 @@ class Decisions(Protocol):
 class CandidateDecisions:
     candidate: Candidate
     _quantities: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
-    """By name and box; all of them, once somebody asks for one."""
+    """By name and object; all of them, once somebody asks for one."""
 
     def site(self, step: Step) -> str:
         return str(self.candidate.value("site", step))
@@ -110,6 +113,9 @@ class CandidateDecisions:
 
     def extent(self, box: Box) -> int:
         return self._quantity("extent", box)
+
+    def beside(self, step: Step) -> int:
+        return self._quantity("beside", step)
 
     def trips(self, box: Box) -> int:
         return self._quantity("trips", box)
@@ -128,12 +134,12 @@ class CandidateDecisions:
         is_decided = step.is_arrangeable and "layout" in self.candidate.instance.space.choices
         return int(self.candidate.value("layout", step)) if is_decided else 0
 
-    def _quantity(self, name: str, box: Box) -> int:
+    def _quantity(self, name: str, of: Box | Step) -> int:
         if not self._quantities:
             for quantity, names, interval in self.candidate.instance.quantities(self.candidate.vector):
                 self._quantities[quantity.name, names[0]] = interval
-        low, high = self._quantities[name, box.name]
-        assert low == high, f"{name}({box}) is open"
+        low, high = self._quantities[name, of.name]
+        assert low == high, f"{name}({of}) is open"
         return low
 
 

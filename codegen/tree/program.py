@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from spacedsl.codegen.tree.expressions import Expression, Index, Load, Position, Register, held, type_of
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine
+from spacedsl.kernels.pipeline.affine import Extreme
 from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 
 
@@ -135,6 +136,14 @@ class Sweep:
     last: Position
     step: int
     body: tuple[Statement, ...]
+
+    @property
+    def limit(self) -> Position | None:
+        """Of one that has an iteration at most: where `first` is no more than that."""
+        match self.last.terms:
+            case ((Extreme("min", left, right), 1),) if not self.last.constant:
+                return right if self.first == left else left if self.first == right else None
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from spacedsl.codegen.tree.expressions import (
     FloorMod,
     Fma,
     Gather,
-    Index,
     Interleave,
     Lane,
     LaneReduction,
@@ -49,6 +48,7 @@ from spacedsl.codegen.tree.expressions import (
     type_of,
 )
 from spacedsl.codegen.tree.program import Multiply, Span
+from spacedsl.codegen.tree.residues import is_aligned
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Combine, Op
@@ -152,7 +152,7 @@ def _has_function(dtype: DType, function: Op) -> bool:
 def gpu_fault(expression: Expression) -> str | None:
     """What is for CPUs alone: of vectors, nothing but arithmetic on those that one instruction loads."""
     kind = type_of(expression)
-    if kind.lanes > 1 and (isinstance(expression, _OF_SCALARS) or kind.dtype not in _VECTORS_ON_GPUS):
+    if kind.lanes > 1 and isinstance(expression, _OF_SCALARS):
         return f"there is no {type(expression).__name__} of {kind} on a GPU"
     return None
 
@@ -160,7 +160,6 @@ def gpu_fault(expression: Expression) -> str | None:
 _OF_SCALARS = (
     FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther | Gather
 )
-_VECTORS_ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
 
 
 def _lane_fault(expression: Expression, types: Sequence[Type]) -> str | None:
@@ -213,12 +212,6 @@ def _warp_fault(expression: Expression, types: Sequence[Type]) -> str | None:
         case LoadMatrix():
             return _matrix_fault(expression)
     return None
-
-
-def is_aligned(index: Index, elements: int) -> bool:
-    """Whether it is a multiple of so many elements, whatever variables are."""
-    steps = (*(stride for _, stride in index.terms), *(share.stride for _, share in index.shares))
-    return all(step % elements == 0 for step in (index.constant, *steps))
 
 
 def _matrix_fault(load: LoadMatrix) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from spacedsl.codegen.tree.expressions import WARP, Position, Type
 from spacedsl.codegen.tree.program import Coordinate, Grid, Loop, ParallelLoop, PerThread, Span
 from spacedsl.codegen.tree.ranges import Ranges
+from spacedsl.codegen.tree.residues import Residue, Residues
 from spacedsl.kernels.pipeline.affine import variable
 from spacedsl.kernels.tensors import Tensor
 
@@ -28,6 +29,8 @@ class Scope:
     """Arrays that each thread has of its own, or each block."""
     ranges: Ranges = field(default_factory=Ranges)
     """Of all loops, and of other variables of positions."""
+    residues: Residues = field(default_factory=dict)
+    """Of variables of positions, in a grid."""
     is_counted: bool = True
     """Whether it is known how often a statement is done: loops alone say so."""
     threads: Mapping[str, Coordinate] = field(default_factory=dict)
@@ -122,6 +125,9 @@ class Scope:
 
     def with_moving(self, variable: str, is_moving: bool) -> Scope:
         return replace(self, moving=self.moving | {variable}) if is_moving else self
+
+    def with_residue(self, variable: str, residue: Residue) -> Scope:
+        return replace(self, residues={**self.residues, variable: residue})
 
     def where(self, variable: str, iterations: range) -> Scope:
         """Iterations of a loop, or some of those of one around this place."""

@@ -53,6 +53,7 @@ from spacedsl.codegen.tree.program import (
     Where,
 )
 from spacedsl.codegen.tree.races import contested
+from spacedsl.codegen.tree.residues import residue, swept
 from spacedsl.codegen.tree.rules import combination_fault, part_fault, product_fault, spans_fault
 from spacedsl.codegen.tree.scopes import Scope
 from spacedsl.codegen.tree.threads import are_apart
@@ -163,6 +164,8 @@ class _Checker(ExpressionChecker):
         if isinstance(statement, Let):
             self.position(statement.position, scope)
             scope = scope.with_moving(names[0], scope.moves(statement.position))
+            if scope.grid is not None:
+                scope = scope.with_residue(names[0], residue(statement.position, scope.residues))
             return replace(scope, ranges=scope.ranges.with_position(names[0], statement.position))
         kind = self.expression(statement.value, scope)
         is_position = kind.dtype.is_integer and kind.dtype is not DType.U64 and kind.lanes == len(set(names))
@@ -236,15 +239,8 @@ class _Checker(ExpressionChecker):
             case Where(spans, body):
                 refuse(spans_fault(spans))
                 self.block(body, scope.within(spans))
-            case Sweep(variable, first, last, step, body):
-                self.unused(variable, scope)
-                self.position(first, scope)
-                self.position(last, scope)
-                if step < 1:
-                    raise VerificationError(f"sweep {variable} goes on by {step}")
-                inside = scope.at_times(scope.ranges.with_loop(variable, first, last), first, last)
-                inside = inside.up_to(first, last)
-                self.block(body, inside.with_moving(variable, inside.is_together is not scope.is_together))
+            case Sweep():
+                self.sweep(statement, scope)
             case When(least, body, otherwise):
                 if not least:
                     raise VerificationError("a condition without positions")
@@ -265,6 +261,19 @@ class _Checker(ExpressionChecker):
                 if not around.start + 1 < limit <= around.stop:
                     raise VerificationError(f"no iteration of {variable} below {limit} comes next")
                 self.block(body, scope.where(variable, range(around.start, limit - 1)))
+
+    def sweep(self, sweep: Sweep, scope: Scope) -> None:
+        variable, first, last = sweep.variable, sweep.first, sweep.last
+        self.unused(variable, scope)
+        self.position(first, scope)
+        self.position(last, scope)
+        if sweep.step < 1:
+            raise VerificationError(f"sweep {variable} goes on by {sweep.step}")
+        inside = scope.at_times(scope.ranges.with_loop(variable, first, last), first, last)
+        inside = inside.up_to(first, last)
+        if scope.grid is not None:
+            inside = inside.with_residue(variable, swept(sweep, scope.residues))
+        self.block(sweep.body, inside.with_moving(variable, inside.is_together is not scope.is_together))
 
     def grid(self, grid: Grid, scope: Scope) -> None:
         """It is outermost; blocks and threads are as many as their coordinates count."""

@@ -29,7 +29,8 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.parts import index_bits, operands
 from spacedsl.codegen.tree.program import Program
 from spacedsl.codegen.tree.races import Access
-from spacedsl.codegen.tree.rules import gpu_fault, is_aligned, type_fault
+from spacedsl.codegen.tree.residues import is_aligned
+from spacedsl.codegen.tree.rules import gpu_fault, type_fault
 from spacedsl.codegen.tree.scopes import Scope
 from spacedsl.codegen.tree.touched import counted_fault, is_inside
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
@@ -154,7 +155,8 @@ class ExpressionChecker:
             raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
         if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):
             raise VerificationError(f"a vector has 2, 4, 8, .. lanes, not {kind.lanes}")
-        if scope.grid is not None and len(lanes) == kind.lanes > 1 and not is_aligned(index, kind.lanes):
+        is_vector = scope.grid is not None and len(lanes) == kind.lanes > 1
+        if is_vector and not is_aligned(index, kind.lanes, scope.residues):
             raise VerificationError(f"a vector of {kind} in {name} begins where none may")
         for variable, _ in (*index.terms, *index.shares):
             if variable not in scope.ranges:

@@ -47,6 +47,9 @@ ADDED = (DType.I32, DType.F32, DType.F64)
 PART_BYTES = 64
 """What partial results of one task begin at multiples of: a cache line is of one task."""
 
+VECTOR = 4
+"""Elements that a vector of a GPU has at most."""
+
 TOGETHER = 32
 """Partial results that a thread of a GPU makes one of."""
 
@@ -66,7 +69,7 @@ BLOCK_WORK = 2**12
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
     *("spread", "host_turns", "parted", "part_bytes", "is_sum", "orderable"),
     *("is_arrangeable", "layouts", "kept_boxes", "is_accumulation", "exchanged"),
-    *("free_points", "work", "keeps_best", "widest_bytes"),
+    *("free_points", "work", "keeps_best", "widest_bytes", "rows"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -233,6 +236,11 @@ class Step:
         """Slots in which its loops may be in another order."""
         return tuple(slot for slot in self.slots if slot.slot in FOLLOWING and len(slot.boxes) > 1)
 
+    @property
+    def rows(self) -> tuple[Box, ...]:
+        """Of the innermost slot, its box along rows of its stage, where it has one."""
+        return tuple(box for box in self.slots[-1].boxes if box.dim in self.stage.variables[:1])
+
     def box(self, dim: str, slot: str) -> Box:
         return next(b for s in self.slots if s.slot == slot for b in s.boxes if b.dim == dim)
 
@@ -306,7 +314,7 @@ class Slot:
 
 @exposed(
     *("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_parted", "is_ordered"),
-    *("place", "inside", "passes"),
+    *("place", "inside", "passes", "is_row"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Box:
@@ -339,6 +347,13 @@ class Box:
     def place(self) -> int:
         """Of its dimension among those of its step, the innermost of which is at 0."""
         return self.step.dims.index(self.dim)
+
+    @property
+    def is_row(self) -> bool:
+        """Whether elements of its stage that lie beside each other are, unless they are arranged otherwise,
+        neighbours along it; of updates, which are as they are, it is not.
+        """
+        return self.dim in self.step.stage.variables[:1] and not self.step.stage.updates
 
     @property
     def inside(self) -> tuple[Box, ...]:
@@ -385,7 +400,7 @@ class Term:
 @exposed(
     *("name", "steps", "inner", "updates", "reductions", "boxes", "loops", "full"),
     *("most_copies", "most_partial_bytes", "slidable", "windows", "orderable", "arrangeable"),
-    *("task_work", "block_work"),
+    *("task_work", "block_work", "vector"),
 )
 @dataclass(slots=True, eq=False)
 class Kernel:
@@ -409,6 +424,10 @@ class Kernel:
     @property
     def most_copies(self) -> int:
         return MOST_COPIES
+
+    @property
+    def vector(self) -> int:
+        return VECTOR
 
     @property
     def most_partial_bytes(self) -> int:

@@ -16,8 +16,8 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.pipeline.backbone import TOGETHER, Step
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
+from spacedsl.kernels.pipeline.backbone import TOGETHER, VECTOR, Step
 from spacedsl.kernels.pipeline.lanes import innermost
 from spacedsl.search.costs.estimates import Estimate, PhasedCosts
 from spacedsl.search.costs.model import Plan
@@ -25,7 +25,6 @@ from spacedsl.search.costs.plans import gpu_plan
 from spacedsl.search.costs.points import Access
 from spacedsl.search.costs.work import Pattern
 
-SECTOR_BYTES = 32
 REGISTERS = 40
 """Of a thread, about."""
 
@@ -40,6 +39,9 @@ UNROLLED = 4
 
 WAITING = 1.5
 """Of what a load takes at best, about."""
+
+VECTOR_BYTES = 16
+"""Of a vector, at most."""
 
 INDEX = 2
 """Instructions for the place of an access."""
@@ -137,12 +139,13 @@ class _GpuEstimate(Estimate):
         lanes = self.lanes(step)
         bodies = self.iterations(step, "REG")
         points = bodies * math.prod(self.extents(step, "REG").values())
-        instructions = 1 + point.vector + point.scalar + (1 + INDEX) * (1 + sum(point.accesses.values()))
+        stored = self.result(step)
+        accesses = [(a, n / self.vector(step, a)) for a, n in (*point.accesses.items(), (stored, 1))]
+        instructions = 1 + point.vector + point.scalar + (1 + INDEX) * sum(count for _, count in accesses)
         of_warps = points / lanes * -(-lanes // device.warp)
         work.issued += of_warps * instructions
-        stored = self.result(step)
         waits = 0.0
-        for access, count in (*point.accesses.items(), (stored, 1)):
+        for access, count in accesses:
             if self.is_global(access.source):
                 work.l1_bytes += of_warps * count * self.sectors(step, access) * SECTOR_BYTES
                 waits = max(waits, device.latency.l2)
@@ -173,6 +176,13 @@ class _GpuEstimate(Estimate):
     def is_global(self, source: str) -> bool:
         step = self.steps.final.get(source)
         return step is None or self.sites.of[step] == "ROOT"
+
+    def vector(self, step: Step, access: Access) -> int:
+        """Elements of a row that one instruction moves, where nothing is in its way."""
+        if access.pattern != "beside" or not step.rows or self.along(step) != step.rows[0].dim:
+            return 1
+        most = min(VECTOR, VECTOR_BYTES // access.nbytes)
+        return math.gcd(self.extents(step, "REG")[step.rows[0].dim], 1 << most.bit_length() - 1)
 
     def sectors(self, step: Step, access: Access) -> float:
         """That the threads of a warp access together."""

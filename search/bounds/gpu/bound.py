@@ -16,11 +16,11 @@ from spacedsl.diagnostics import counted
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.native.rollouts import CompiledBound
-from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
 from spacedsl.kernels.linalg.backbone import Instruction, Value
 from spacedsl.search.bounds.certain import Footprint, footprints, least_lines
 from spacedsl.search.bounds.domains import is_always, linalg_kernel
-from spacedsl.search.bounds.gpu.nests import CHAIN, LATENCY, RESOURCES, SECTOR_BYTES, Nest, nests
+from spacedsl.search.bounds.gpu.nests import CHAIN, LATENCY, RESOURCES, Nest, nests
 from spacedsl.search.bounds.gpu.pressure import Cost, Pressure
 from spacedsl.search.bounds.memory import is_after
 from spacedsl.search.bounds.protocol import BoundTerm

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
 from spacedsl.kernels.linalg.backbone import Access, Accumulator, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
@@ -33,9 +33,6 @@ from spacedsl.search.bounds.gpu.banks import Banks
 from spacedsl.search.bounds.gpu.ways import IndexPlaces
 from spacedsl.search.bounds.nests import copied_inside
 from spacedsl.search.bounds.unrolling import unroll_counters
-
-SECTOR_BYTES = 32
-"""Of a cache line, what is fetched at least."""
 
 RESOURCES = (
     "f32 units",

@@ -16,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
 from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
 from spacedsl.search.bounds.certain import LONGEST_UNROLLED
 from spacedsl.search.bounds.gpu.nests import (
@@ -30,7 +30,6 @@ from spacedsl.search.bounds.gpu.nests import (
     LATENCY,
     MEMORY,
     RESOURCES,
-    SECTOR_BYTES,
     SERIAL,
     SHARED,
     SPECIAL,

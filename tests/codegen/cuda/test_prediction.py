@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from spacedsl.codegen.cuda.following import SECTOR_BYTES
 from spacedsl.codegen.cuda.prediction import USUAL, Prediction, predict, resident_blocks
 from spacedsl.codegen.tree.expressions import Fma, Index, Load, Register, Type
 from spacedsl.codegen.tree.program import Assign, Coordinate, Grid, Loop, Program, Statement, Store
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.gpu_device import SECTOR_BYTES
 from spacedsl.kernels.tensors import Tensor
 
 H100 = load_gpu(DEVICES / "h100.yaml")

@@ -21,6 +21,7 @@ from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.pipeline.algorithm import Extent
+from spacedsl.kernels.pipeline.backbone import VECTOR
 from spacedsl.kernels.pipeline.corner import corner, needed
 from spacedsl.kernels.pipeline.work import points
 from tests.codegen.pipeline.on_gpus import built, drawn, twin_difference
@@ -78,6 +79,9 @@ def test_a_large_pipeline_is_checked_at_both_ends(name: str, tmp_path: Path) -> 
         cut, made = parts[-1]
         for extent, all_of_it in zip(cut.algorithm.outputs[output], whole, strict=True):
             assert extent.high == all_of_it.high if is_end else extent.low == all_of_it.low
+        for each, _ in parts:
+            # Vectors begin where they do in the whole.
+            assert (each.algorithm.outputs[output][0].size - whole[0].size) % VECTOR == 0
         programs.append((cut, verify(lower_grids(cut.backbone, made))))
     assert len(programs) == 2
     library = built([program for _, program in programs], tmp_path)

@@ -107,10 +107,8 @@ def test_what_there_is_for_a_type_is_accepted(expression: Expression) -> None:
 
 
 PAIR = Broadcast(Number(1.0, Type(DType.F32)), 2)
-BYTES = Broadcast(Number(1.0, Type(DType.U8)), 2)
 
 ONLY_ON_CPUS: dict[str, tuple[Expression, DType]] = {
-    "there is no Broadcast of u8x2 on a GPU": (BYTES, DType.U8),
     "there is no Compare of boolx2 on a GPU": (Select(Compare("<", PAIR, PAIR), PAIR, PAIR), DType.F32),
     "there is no Call of f32x2 on a GPU": (Call("sin", (PAIR,)), DType.F32),
     "there is no Counted of i32x2 on a GPU": (Counted(Position(1), Type(DType.I32, 2)), DType.I32),

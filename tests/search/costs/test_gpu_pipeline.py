@@ -53,6 +53,19 @@ def test_what_is_clearly_slower_costs_more(name: str, monkeypatch: pytest.Monkey
     assert all(g < w for g, w in zip(good, worse, strict=True)), (good, worse)
 
 
+def test_points_of_a_row_that_are_no_vector_cost_more() -> None:
+    file = pipeline(
+        "f(x, y) = image(x, y) * 2",
+        "{f: {x: 4096, y: 2048}}",
+        "{image: {dtype: f32, extents: [4096, 2048]}}",
+    )
+    single, three, four = (
+        times(schedule(file, {}, {"f.x.TASK": 64 * n, "f.y.TASK": 8, "f.x.LANE": n, "f.y.LANE": 1}), file)
+        for n in (1, 3, 4)
+    )
+    assert all(v < min(s, t) for s, t, v in zip(single, three, four, strict=True)), (single, three, four)
+
+
 def test_neighbours_along_columns_cost_more() -> None:
     file = load("blur", {"width": 6400, "height": 4800})
     tiles = {"blur_y.x.TASK": 64, "blur_y.y.TASK": 8, "blur_y.x.LANE": 1, "blur_y.y.LANE": 1}

@@ -1,0 +1,170 @@
+"""Vectors on GPUs: what a thread loads or stores beside each other, one instruction moves.
+
+In: statements of a grid of single elements, in which nobody waits yet. Out: the same, in which neighbours are
+loaded together, as soon as the first of them is wanted, and stored together, once there is the last one. They
+are in statements without branches, in memory that threads share with others, begin at a multiple of their
+size, and all of them are wanted. Arithmetic stays as it is; loops are not made here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from spacedsl.codegen.tree.expressions import Index, Lane, Load, Pack, Register, Type, type_of
+from spacedsl.codegen.tree.parts import expressions, with_blocks
+from spacedsl.codegen.tree.program import Assign, Let, Statement, Store, Sweep
+from spacedsl.codegen.tree.residues import Residues, is_aligned, residue, swept
+from spacedsl.kernels.dtypes import DType
+
+MOST_BYTES = 16
+"""That one instruction moves."""
+
+LANES = (4, 2)
+"""Of vectors, the longest first."""
+
+
+def joined(
+    body: Sequence[Statement], rows: Mapping[str, int], fresh: Callable[[str], str]
+) -> tuple[Statement, ...]:
+    """`rows`: by array in memory that threads share, how far its rows are apart; 0 where there is one."""
+    return _Joining(rows, fresh).block(body, {})
+
+
+_Row = tuple[str, Index]
+"""An array, and an index without its constant: elements at a constant distance."""
+
+
+@dataclass(slots=True)
+class _Accesses:
+    """Of one row, in the order of statements."""
+
+    loads: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """By constant, the numbers of statements that load that element."""
+    stores: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    apart: Mapping[str, int]
+    fresh: Callable[[str], str]
+
+    def block(self, body: Sequence[Statement], known: Residues) -> tuple[Statement, ...]:
+        made: list[Statement] = []
+        run: list[Assign | Store] = []
+        for statement in body:
+            if isinstance(statement, Assign | Store):
+                run.append(statement)
+                continue
+            made += self.together(run, known)
+            run = []
+            inside = known
+            if isinstance(statement, Let):
+                known = {**known, statement.variable: residue(statement.position, known)}
+            elif isinstance(statement, Sweep):
+                inside = {**known, statement.variable: swept(statement, known)}
+            made.append(self.inner(statement, inside))
+        return (*made, *self.together(run, known))
+
+    def inner(self, statement: Statement, known: Residues) -> Statement:
+        return with_blocks(statement, lambda body: self.block(body, known))
+
+    def together(self, run: Sequence[Assign | Store], known: Residues) -> Sequence[Statement]:
+        """Statements without branches."""
+        if len(run) < 2:
+            return run
+        before: dict[int, list[Statement]] = defaultdict(list)
+        instead: dict[int, Statement] = {}
+        behind: dict[int, list[Statement]] = defaultdict(list)
+        for (tensor, row), accesses in self.rows(run).items():
+            kind = Type(_dtype(run, accesses))
+            counts = [n for n in LANES if n * kind.dtype.nbytes <= MOST_BYTES and not self.apart[tensor] % n]
+            for first, lanes in _vectors(accesses.loads, row, counts, known):
+                at = [accesses.loads[first + lane] for lane in range(lanes)]
+                vector = Register(self.fresh("vector"), replace(kind, lanes=lanes))
+                load = Load(tensor, replace(row, constant=first), vector.type)
+                before[min(map(min, at))].append(Assign(vector, load))
+                for lane, numbers in enumerate(at):
+                    for number in numbers:
+                        statement = run[number]
+                        assert isinstance(statement, Assign)
+                        instead[number] = Assign(statement.register, Lane(vector, lane))
+            once = {constant: numbers for constant, numbers in accesses.stores.items() if len(numbers) == 1}
+            for first, lanes in _vectors(once, row, counts, known):
+                values: list[Register] = []
+                numbers = [once[first + lane][0] for lane in range(lanes)]
+                for number in numbers:
+                    values.append(Register(self.fresh("v"), kind))
+                    instead[number] = Assign(values[-1], run[number].value)
+                store = Store(tensor, replace(row, constant=first), Pack(tuple(values)))
+                behind[max(numbers)].append(store)
+        found: list[Statement] = []
+        for number, statement in enumerate(run):
+            found += (*before[number], instead.get(number, statement), *behind[number])
+        return found
+
+    def rows(self, run: Sequence[Assign | Store]) -> Mapping[_Row, _Accesses]:
+        """Those whose elements may be loaded earlier than they are, and stored later."""
+        rows: dict[_Row, _Accesses] = defaultdict(_Accesses)
+        others: set[str] = set()
+        for number, statement in enumerate(run):
+            loads = [e for e in expressions((statement,)) if hasattr(e, "tensor")]
+            match statement:
+                case Assign(_, Load(tensor, index, kind, False)) if kind.lanes == 1:
+                    rows[tensor, _row(index)].loads[index.constant].append(number)
+                case Store(tensor, index, value, False) if type_of(value).lanes == 1:
+                    others.update(e.tensor for e in loads)
+                    rows[tensor, _row(index)].stores[index.constant].append(number)
+                case Store(tensor):
+                    others |= {tensor, *(e.tensor for e in loads)}
+                case _:
+                    others.update(e.tensor for e in loads)
+        of: dict[str, list[_Accesses]] = defaultdict(list)
+        for (tensor, _), accesses in rows.items():
+            of[tensor].append(accesses)
+        return {
+            row: accesses
+            for row, accesses in rows.items()
+            if row[0] in self.apart and row[0] not in others and _is_movable(of[row[0]])
+        }
+
+
+def _is_movable(rows: Sequence[_Accesses]) -> bool:
+    """Whether loads of an array all come before what is stored to the same elements."""
+    if not any(each.stores for each in rows):
+        return True
+    if len(rows) > 1:
+        # Which of them are the same is not known.
+        return False
+    (one,) = rows
+    return all(
+        max(numbers) < min(one.stores[constant])
+        for constant, numbers in one.loads.items()
+        if constant in one.stores
+    )
+
+
+def _row(index: Index) -> Index:
+    return replace(index, constant=0)
+
+
+def _dtype(run: Sequence[Assign | Store], accesses: _Accesses) -> DType:
+    number = next(iter((*accesses.loads.values(), *accesses.stores.values())))[0]
+    return type_of(run[number].value).dtype
+
+
+def _vectors(
+    elements: Collection[int], row: Index, counts: Sequence[int], known: Residues
+) -> Iterator[tuple[int, int]]:
+    """Where vectors of these begin, and how many lanes they have: each element is in one at most.
+
+    Rows are multiples of each, so that none goes beyond an end of its row.
+    """
+    left = set(elements)
+    for lanes in counts:
+        for first in sorted(left):
+            all_of_it = set(range(first, first + lanes))
+            if all_of_it <= left and is_aligned(replace(row, constant=first), lanes, known):
+                left -= all_of_it
+                yield first, lanes
