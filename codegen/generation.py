@@ -6,12 +6,13 @@ In: a kernel file. Out: its `Generation`, functions on such kernel files. What c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from spacedsl.codegen.checks import Part
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, corner_program
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, Kept, corner_program
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.linalg.implementation import CandidateImplementation, check_decisions
 from spacedsl.codegen.linalg.lower import lower
@@ -34,6 +35,16 @@ from spacedsl.language.space import Space
 
 
 @dataclass(frozen=True, slots=True)
+class Corner:
+    """A part of a kernel, on which an implementation for GPUs can be checked."""
+
+    work: float
+    """Beside that of others, about; 0 where nothing is known of it."""
+    lower: Callable[[], tuple[Part, Program]]
+    """The part, as JSON can say it, and the program of a complete candidate there; raises `LoweringError`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """Of one backbone; `Any` is its kernel file."""
 
@@ -44,9 +55,9 @@ class Generation:
     what was made before of the same kernel, and adds others to that."""
     lower_grids: Callable[[Any, Candidate], Program]
     """The same for GPUs."""
-    corners: Callable[[Any, Candidate], Iterator[Iterator[tuple[Part, Program]]]]
-    """On what implementations for GPUs are checked: parts of the kernel, as JSON can say them, each with the
-    program of a complete candidate there. Of each series, smaller and smaller ones, one is enough."""
+    corners: Callable[[Any, Candidate], Iterator[Sequence[Corner]]]
+    """On what implementations for GPUs are checked: smaller and smaller ones, of which one is enough for
+    each series."""
     tried: Callable[[Any], Part]
     """A part on which it is found out whether there are test cases at all."""
 
@@ -58,13 +69,12 @@ def generation(kernel: MeasurableKernel) -> Generation:
 TRIED_EXTENT = 64
 
 
-def _corners(kernel: KernelFile, candidate: Candidate) -> Iterator[Iterator[tuple[Part, Program]]]:
-    def smaller() -> Iterator[tuple[Part, Program]]:
-        for kept in (WHOLE_TILES, PARTS_OF_TILES):
-            cut, program = corner_program(kernel, candidate, kept)
-            yield dict(cut.computation.extents), program
+def _corners(kernel: KernelFile, candidate: Candidate) -> Iterator[Sequence[Corner]]:
+    def lowered(kept: Kept) -> tuple[Part, Program]:
+        cut, program = corner_program(kernel, candidate, kept)
+        return dict(cut.computation.extents), program
 
-    yield smaller()
+    yield [Corner(0, partial(lowered, kept)) for kept in (WHOLE_TILES, PARTS_OF_TILES)]
 
 
 def _tried(kernel: KernelFile) -> Part:
@@ -72,11 +82,13 @@ def _tried(kernel: KernelFile) -> Part:
     return enclosing(kernel.computation, lambda i, n: min(extents[i], max(n, TRIED_EXTENT)))
 
 
-def _pipeline_corners(kernel: PipelineFile, candidate: Candidate) -> Iterator[Iterator[tuple[Part, Program]]]:
+def _pipeline_corners(kernel: PipelineFile, candidate: Candidate) -> Iterator[Sequence[Corner]]:
+    def lowered(corner: pipeline_corners.Corner) -> tuple[Part, Program]:
+        cut, made = corner.cut()
+        return _said(cut.algorithm.outputs), lower_pipeline_grids(cut.backbone, made)
+
     for series in pipeline_corners.corners(kernel, CandidateDecisions(candidate)):
-        yield (
-            (_said(cut.algorithm.outputs), lower_pipeline_grids(cut.backbone, made)) for cut, made in series
-        )
+        yield [Corner(each.points, partial(lowered, each)) for each in series]
 
 
 def _pipeline_tried(kernel: PipelineFile) -> Part:

@@ -195,8 +195,17 @@ class Drawing:
             start = beside or near.known(known, rng)
         if start is None:
             return None
+        known_ns: dict[bytes, float] = {}
+
+        def estimated_ns(candidate: Candidate) -> float:
+            """A walk comes to some more than once, and an estimate takes long."""
+            key = candidate.vector.tobytes()
+            if key not in known_ns:
+                known_ns[key] = estimate_ns(candidate)
+            return known_ns[key]
+
         steps = _drawn_length(ESTIMATED, rng)
-        return walked(near, start, estimate_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
+        return walked(near, start, estimated_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
 
     def _least_needed(
         self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]

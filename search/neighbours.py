@@ -86,7 +86,7 @@ class Neighbourhood:
     def like(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation below the root, as like a known one, which need not lie there, as it can be."""
         instance = self.descent.instance
-        start = _like(instance, self.root, known, _in_turns(_by_choice(instance.variables), rng))
+        start = instance.like(self.root, known, _in_turns(_by_choice(instance.variables), rng))
         return self._completed(start, cut, rng)
 
     def beside(
@@ -103,7 +103,7 @@ class Neighbourhood:
         candidate = instance.restrict(self.root, changed, _drawn(values, rng)) if values else None
         if candidate is None:
             return None
-        return self._completed(_like(instance, candidate, known, _in_turns(by_choice, rng)), cut, rng)
+        return self._completed(instance.like(candidate, known, _in_turns(by_choice, rng)), cut, rng)
 
     def with_decisions(
         self, known: Candidate, decisions: Decisions, cut: Cut, rng: np.random.Generator
@@ -114,7 +114,7 @@ class Neighbourhood:
         instance = self.descent.instance
         plan = [(instance.variables[variable], mask) for variable, mask in decisions]
         start = instance.restrict_allowed(self.root, plan)
-        return self._completed(_like(instance, start, known, _in_turns(self.open, rng)), cut, rng)
+        return self._completed(instance.like(start, known, _in_turns(self.open, rng)), cut, rng)
 
     def planned(self, plan: Plan, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation that keeps to a plan as far as the constraints allow it."""
@@ -159,7 +159,7 @@ class Neighbourhood:
             picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
             freed = frozenset[int]().union(*(partition.freed[group] for group in picked))
             kept = [variable for variable in _in_turns(variables, rng) if variable.index not in freed]
-            found = self._completed(_like(instance, self.root, known, kept), cut, rng)
+            found = self._completed(instance.like(self.root, known, kept), cut, rng)
             if found is None or found.vector == known.vector:
                 continue
             if self.descent.needed_ns(found) <= most_ns:
@@ -192,7 +192,7 @@ class Neighbourhood:
         if candidate is None:
             return None
         equal = [variable for variable in present if value in _named(variable, known.mask(variable))]
-        return _like(instance, candidate, known, [*_shuffled(equal, rng), *_in_turns(decided, rng)])
+        return instance.like(candidate, known, [*_shuffled(equal, rng), *_in_turns(decided, rng)])
 
     def _others(
         self, known: Candidate, steps: Sequence[Step], variables: Iterable[Variable]
@@ -244,23 +244,6 @@ def _in_turns(by_choice: Mapping[str, Sequence[Variable]], rng: np.random.Genera
         for choice in _shuffled(list(by_choice), rng)
         for variable in _shuffled(by_choice[choice], rng)
     ]
-
-
-def _like(
-    instance: Instance, candidate: Candidate, known: Candidate, variables: Iterable[Variable]
-) -> Candidate:
-    """As `known` in these variables, one after the other, but for what the constraints then refuse.
-
-    Decisions on objects that are not yet present wait for those that make them so.
-    """
-    waiting = list(variables)
-    while True:
-        before = candidate
-        kept = list(zip(waiting, known.masks_of(waiting), strict=True))
-        candidate = instance.restrict_allowed(candidate, kept)
-        waiting = instance.absent(candidate.vector, waiting)
-        if not waiting or candidate.vector == before.vector:
-            return candidate
 
 
 def _drawn(items: Sequence[T], rng: np.random.Generator) -> T:

@@ -7,7 +7,7 @@ checked in a worker process of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.checks import Part, checks, finite
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import BYTEWISE, WATCHED, build_twin
-from spacedsl.codegen.generation import Generation, generation
+from spacedsl.codegen.generation import Corner, Generation, generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.corner_workers import CornerWorkers
@@ -125,9 +125,7 @@ class Checker:
                     return wrong
         return None
 
-    def _build(
-        self, series: Iterator[tuple[Part, Program]], library: Path, *, is_watched: bool
-    ) -> Twin | Outcome:
+    def _build(self, series: Sequence[Corner], library: Path, *, is_watched: bool) -> Twin | Outcome:
         """The twin of a candidate on the smallest corner that says enough; or why there is none."""
         try:
             part, program, count = _easy(series, EASILY_WATCHED if is_watched else EASILY_EXECUTED)
@@ -138,7 +136,7 @@ class Checker:
             message = f"a CPU cannot check it in time: no corner of it has less than {count:.1e} statements"
             return Outcome(None, Failure.RUN_TIMEOUT, message)
         try:
-            flags = (*watching(), *_cells(program)) if is_watched else ()
+            flags = (*watching(), *_cells(program)) if is_watched else soon_built(count)
             build_twin(print_cuda(program), library, order=SHUFFLED, extra_flags=flags)
         except BuildError as error:
             return Outcome(
@@ -165,6 +163,11 @@ class Checker:
         return None
 
 
+def soon_built(count: int) -> tuple[str, ...]:
+    """Flags of a twin that takes longer to build than to run: of so many statements."""
+    return ("-O0",) if count <= EASILY_EXECUTED else ()
+
+
 def watching() -> tuple[str, ...]:
     """Flags of a twin that sees races; of compilers other than GCC, of one that does not."""
     return () if find_compiler().is_clang else WATCHED
@@ -176,13 +179,19 @@ def _cells(program: Program) -> tuple[str, ...]:
     return (BYTEWISE,) if any(array.dtype.nbytes == 1 for array in arrays) else ()
 
 
-def _easy(series: Iterator[tuple[Part, Program]], easily: int) -> tuple[Part, Program, int]:
-    """The first that is easily executed, or the last one; and how many statements that takes."""
-    for found in series:
-        count = executed(found[1].body)
-        if count <= easily:
-            break
-    return *found, count
+def _easy(series: Sequence[Corner], easily: int) -> tuple[Part, Program, int]:
+    """The first that is easily executed, or the last one; and how many statements that takes.
+
+    What has too much work, beside what has been lowered, is not lowered.
+    """
+    at, last = 0, len(series) - 1
+    while True:
+        part, program = series[at].lower()
+        count = executed(program.body)
+        if count <= easily or at == last:
+            return part, program, count
+        few = easily / count * series[at].work
+        at = next((n for n in range(at + 1, last) if series[n].work <= few), last)
 
 
 def executed(body: Sequence[Statement], ranges: Ranges = _NOTHING) -> int:

@@ -9,9 +9,9 @@ on large numbers alone is for `verify.py`, which goes through the accesses of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from spacedsl.codegen.pipeline.schedule import Decisions
 from spacedsl.kernels.pipeline.algorithm import Box as Region
@@ -118,20 +118,27 @@ Part = Mapping[str, Region]
 """Of each output."""
 
 
-Corner = tuple[PipelineFile, Decisions]
-"""A kernel of which less is wanted, and what is decided about it."""
+@dataclass(frozen=True, slots=True)
+class Corner:
+    """A pipeline of which less is wanted."""
+
+    points: float
+    """Of all its stages together."""
+    cut: Callable[[], tuple[PipelineFile, Decisions]]
+    """Makes it, and what is decided about it."""
 
 
-def corners(file: PipelineFile, made: Decisions) -> Iterator[Iterator[Corner]]:
+def corners(file: PipelineFile, made: Decisions) -> Iterator[Sequence[Corner]]:
     """At the beginning of outputs, and at their end, smaller and smaller ones.
 
     A small pipeline is checked as it is.
     """
-    if points(file.algorithm, file.boxes) <= FEW_POINTS:
-        yield iter([(file, made)])
+    whole = points(file.algorithm, file.boxes)
+    if whole <= FEW_POINTS:
+        yield [Corner(whole, lambda: (file, made))]
         return
-    yield _smaller(file, made, is_end=False)
-    yield _smaller(file, made, is_end=True)
+    yield [*_smaller(file, made, is_end=False)]
+    yield [*_smaller(file, made, is_end=True)]
 
 
 def _smaller(file: PipelineFile, made: Decisions, *, is_end: bool) -> Iterator[Corner]:
@@ -147,8 +154,14 @@ def _smaller(file: PipelineFile, made: Decisions, *, is_end: bool) -> Iterator[C
     for wanted, count in counted:
         if count <= min(enough, before / LESS):
             before = count
-            cut = _corner(file, tuple(wanted.items()))
-            yield cut, CornerDecisions(file.backbone, made, cut.backbone)
+            yield Corner(count, partial(_cut, file, made, tuple(wanted.items())))
+
+
+def _cut(
+    file: PipelineFile, made: Decisions, wanted: tuple[tuple[str, Region], ...]
+) -> tuple[PipelineFile, Decisions]:
+    cut = _corner(file, wanted)
+    return cut, CornerDecisions(file.backbone, made, cut.backbone)
 
 
 @lru_cache(maxsize=256)

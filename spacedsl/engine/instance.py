@@ -22,9 +22,10 @@ from spacedsl.engine.collection import collection_paused
 from spacedsl.engine.cycles import refuse_cycles
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.differences import contradictory_circle
+from spacedsl.engine.domain_table import DomainTable, Numbers
 from spacedsl.engine.layout import PRESENT, Layout, decided, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps
-from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
+from spacedsl.engine.native.propagation import NativePropagation, mask_words, native_or_reason
 from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
 from spacedsl.engine.static import Statics
@@ -215,12 +216,48 @@ class Instance:
         if self.presence:
             restrictions = [each for each in restrictions if candidate.is_present(each[0])]
         if self.native is not None:
-            cells, masks = [v.offset for v, _ in restrictions], [mask for _, mask in restrictions]
+            cells = np.array([v.offset for v, _ in restrictions], np.intp)
+            masks = mask_words([mask for _, mask in restrictions])
             return Candidate(self, self.native.restrict_allowed(candidate.vector, cells, masks))
         for variable, mask in restrictions:
             if candidate.is_open(variable):
                 candidate = self.restrict(candidate, variable, mask) or candidate
         return candidate
+
+    def like(self, candidate: Candidate, known: Candidate, variables: Sequence[Variable]) -> Candidate:
+        """As `known` in these variables, one after the other, but for what the constraints then refuse.
+
+        Decisions on objects that are not yet present wait for those that make them so.
+        """
+        if self.native is not None:
+            numbers = np.fromiter((v.index for v in variables), np.intp, len(variables))
+            return Candidate(self, self._like(self.native, candidate.vector, known.vector, numbers))
+        waiting = list(variables)
+        while True:
+            before = candidate
+            kept = zip(waiting, known.masks_of(waiting), strict=True)
+            candidate = self.restrict_allowed(candidate, [*kept])
+            waiting = self.absent(candidate.vector, waiting)
+            if not waiting or candidate.vector == before.vector:
+                return candidate
+
+    def _like(
+        self, native: NativePropagation, vector: array[int], known: array[int], waiting: Numbers
+    ) -> array[int]:
+        """The same of thousands of variables, by their numbers."""
+        table = self._domains
+        while True:
+            before, present = vector, waiting[table.present(vector, waiting)]
+            cells, masks = table.domains[present, 0], table.masks(known, present)
+            vector = native.restrict_allowed(vector, cells, masks)
+            waiting = waiting[~table.present(vector, waiting)]
+            if not waiting.size or vector == before:
+                return vector
+
+    @cached_property
+    def _domains(self) -> DomainTable:
+        domains = ((variable.offset, len(variable.universe)) for variable in self.variables)
+        return DomainTable.of(domains, self.presence, len(self.layout.initial))
 
     def decide(self, candidate: Candidate, decision: Decision) -> Candidate | None:
         """The same by names; raises `KeyError` for a choice, object or value that does not exist here."""

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacedsl.compiler import compile_space
@@ -14,7 +15,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Instance, Variable, instantiate
 from spacedsl.engine.native.descents import Place, random_descents
-from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
+from spacedsl.engine.native.propagation import NativePropagation, mask_words, native_or_reason
 from spacedsl.engine.streams import Stream
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language.loader import load_space
@@ -69,7 +70,8 @@ class Both:
         rng.shuffle(drawn)
         child = self.instance.restrict_allowed(candidate, drawn)
         present = [each for each in drawn if candidate.is_present(each[0])]
-        cells, masks = [v.offset for v, _ in present], [mask for _, mask in present]
+        cells = np.array([v.offset for v, _ in present], np.intp)
+        masks = mask_words([mask for _, mask in present])
         assert self.native.restrict_allowed(candidate.vector, cells, masks) == child.vector
         self.compared += 1
         return child

@@ -12,6 +12,9 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spacedsl.compiler import CompiledSpace
 from spacedsl.compiler.c import UnprintableError
 from spacedsl.compiler.c.build import NoCompilerError
@@ -25,7 +28,14 @@ from spacedsl.engine.triggers import Expansion
 from spacedsl.language.host_runtime import describe
 
 WORD = (1 << WORD_BITS) - 1
-MASK_BYTES = INTEGER_WORDS * WORD_BITS // 8
+
+
+def mask_words(masks: Sequence[int]) -> NDArray[np.uint64]:
+    """The words of each, the lowest first."""
+    words = np.zeros((len(masks), INTEGER_WORDS), np.uint64)
+    for word in range(INTEGER_WORDS if max(masks, default=0) > WORD else 1):
+        words[:, word] = [mask >> WORD_BITS * word & WORD for mask in masks]
+    return words
 
 
 class State:
@@ -109,24 +119,31 @@ class NativePropagation:
         self, vector: array[int], cells: Sequence[int], masks: Sequence[int]
     ) -> array[int] | None:
         """A new vector in which each of these domains keeps the values of its mask; None: a contradiction."""
-        return self._several(self.instance.library.functions.restrict_domains, vector, cells, masks)
+        restrict = self.instance.library.functions.restrict_domains
+        return self._several(restrict, vector, np.array(cells, np.intp), mask_words(masks))
 
-    def restrict_allowed(self, vector: array[int], cells: Sequence[int], masks: Sequence[int]) -> array[int]:
-        """The same one after the other, but for those that are refused then, or are decided."""
+    def restrict_allowed(
+        self, vector: array[int], cells: NDArray[np.intp], masks: NDArray[np.uint64]
+    ) -> array[int]:
+        """The same one after the other, but for those that are refused then, or are decided.
+
+        `masks`: a row of words for each, the lowest first.
+        """
         child = self._several(self.instance.library.functions.restrict_allowed, vector, cells, masks)
         assert child is not None
         return child
 
     def _several(
-        self, restrict: Callable[..., int], vector: array[int], cells: Sequence[int], masks: Sequence[int]
+        self,
+        restrict: Callable[..., int],
+        vector: array[int],
+        cells: NDArray[np.intp],
+        masks: NDArray[np.uint64],
     ) -> array[int] | None:
-        words = array("Q", bytes(MASK_BYTES * len(masks)))
-        for word in range(INTEGER_WORDS if max(masks, default=0) > WORD else 1):
-            words[word::INTEGER_WORDS] = array("Q", [mask >> WORD_BITS * word & WORD for mask in masks])
-        places = array("i", cells)
+        places, words = np.ascontiguousarray(cells, np.int32), np.ascontiguousarray(masks)
         child = vector[:]
         state = self.state()
-        addresses = (each.buffer_info()[0] for each in (places, words))
+        addresses = (each.ctypes.data for each in (places, words))
         end = restrict(state.address, child.buffer_info()[0], len(places), *addresses)
         return self._ended(state, end, child)
 

@@ -59,7 +59,8 @@ def test_parts_that_cost_hardly_less_are_left_out(name: str) -> None:
     smallest = part(file, [8] * len(file.algorithm.outputs[output]), is_end=False)
     least = points(file.algorithm, needed(file, smallest))
     for series in corners(file, made):
-        counts = [points(cut.algorithm, cut.boxes) for cut, _ in series]
+        counts = [points(cut.algorithm, cut.boxes) for cut, _ in (each.cut() for each in series)]
+        assert counts == [each.points for each in series]
         assert all(after * LESS <= before for before, after in pairwise(counts))
         assert counts[0] <= max(MOST_POINTS, HARDLY_MORE * least)
 
@@ -73,7 +74,7 @@ def test_a_large_pipeline_is_checked_at_both_ends(name: str, tmp_path: Path) -> 
     candidate = next(drawn(file, 5, 1))
     programs = []
     for is_end, series in enumerate(corners(file, CandidateDecisions(candidate))):
-        parts = list(series)
+        parts = [each.cut() for each in series]
         sizes = [np.prod([e.size for e in cut.algorithm.outputs[output]]) for cut, _ in parts]
         assert sizes == sorted(sizes, reverse=True)
         cut, made = parts[-1]
