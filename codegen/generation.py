@@ -83,7 +83,7 @@ def _tried(kernel: KernelFile) -> Part:
 
 
 def _pipeline_corners(kernel: PipelineFile, candidate: Candidate) -> Iterator[Sequence[Corner]]:
-    def lowered(corner: pipeline_corners.Corner) -> tuple[Part, Program]:
+    def lowered(corner: pipeline_corners.Smaller) -> tuple[Part, Program]:
         cut, made = corner.cut()
         return _said(cut.algorithm.outputs), lower_pipeline_grids(cut.backbone, made)
 

@@ -17,6 +17,9 @@ from spacedsl.language.host import exposed
 SECTOR_BYTES = 32
 """Of a cache line, what is fetched at least."""
 
+VECTOR_BYTES = 16
+"""That one instruction of a thread loads or stores, at most."""
+
 
 class Throughput(Frozen):
     """Most threads whose instruction of a kind one SM completes in a cycle."""

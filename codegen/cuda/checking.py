@@ -15,7 +15,7 @@ from spacedsl.codegen.c.build import BuildError, find_compiler
 from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.checks import Part, checks, finite
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.cuda.twin import BYTEWISE, WATCHED, build_twin
+from spacedsl.codegen.cuda.twin import BYTEWISE, WATCHED, build_twin, unoptimised
 from spacedsl.codegen.generation import Corner, Generation, generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.cases import NotFiniteError
@@ -49,7 +49,8 @@ from spacedsl.kernels.evaluation import Failure, Outcome
 from spacedsl.kernels.pipeline.affine import Linear
 
 EASILY_EXECUTED = 1 << 25
-"""Statements, by all threads: a tenth of a second. A corner of more is cut across tiles, too."""
+"""Statements, by all threads: a tenth of a second, or what takes twice as long and is built in half the time.
+A corner of more is cut across tiles, too."""
 
 EASILY_WATCHED = 1 << 21
 """The same where each access is watched, which takes some times as long."""
@@ -96,7 +97,7 @@ class Checker:
         find_compiler()
         with scratch_folder() as folder:
             try:
-                build_twin("", folder / "empty.so")
+                build_twin("", folder / "empty.so", extra_flags=unoptimised(""))
             except BuildError as error:
                 raise EnvironmentLack(
                     f"no C++ compiler for checking code for GPUs (g++, clang, or: pip install "
@@ -136,8 +137,11 @@ class Checker:
             message = f"a CPU cannot check it in time: no corner of it has less than {count:.1e} statements"
             return Outcome(None, Failure.RUN_TIMEOUT, message)
         try:
-            flags = (*watching(), *_cells(program)) if is_watched else soon_built(count)
-            build_twin(print_cuda(program), library, order=SHUFFLED, extra_flags=flags)
+            # What is soon run takes longer to build.
+            code = print_cuda(program)
+            speed = unoptimised(code) if count <= EASILY_EXECUTED else ()
+            flags = (*speed, *watching(), *_cells(program)) if is_watched else speed
+            build_twin(code, library, order=SHUFFLED, extra_flags=flags)
         except BuildError as error:
             return Outcome(
                 None, Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR, str(error)
@@ -161,11 +165,6 @@ class Checker:
             said = checks(self.kernel).not_finite(self.kernel, error.line)
             return Outcome(None, Failure.WORKER_LOST, f"on a corner: {said.message}")
         return None
-
-
-def soon_built(count: int) -> tuple[str, ...]:
-    """Flags of a twin that takes longer to build than to run: of so many statements."""
-    return ("-O0",) if count <= EASILY_EXECUTED else ()
 
 
 def watching() -> tuple[str, ...]:

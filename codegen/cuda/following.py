@@ -95,6 +95,24 @@ class Work:
             setattr(self, field.name, getattr(self, field.name) + times * getattr(other, field.name))
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What an access of a warp to memory of the device takes."""
+
+    sectors: int
+    in_parts: int
+    """Of parts of the warp, each by itself: what two of them need counts twice."""
+    l1_cycles: float
+
+    @classmethod
+    def of(cls, firsts: Sequence[int], width: int, nbytes: int) -> _Served:
+        """`firsts`: the element that each thread begins at; `width`: bytes that it accesses."""
+        sectors, *in_parts = (
+            _sectors(np.array(each) * nbytes, width) for each in (firsts, *parts(firsts, width))
+        )
+        return cls(sectors, sum(in_parts), l1_cycles(firsts, width, nbytes))
+
+
 class Follower:
     """Follows the first warp of the first block."""
 
@@ -117,6 +135,8 @@ class Follower:
         """Around what is followed: variables and extents, the innermost last."""
         self.shares: dict[tuple[Span, ...], float] = {}
         self._missing: dict[object, float] = {}
+        self._passes: dict[object, int] = {}
+        self._served: dict[object, _Served] = {}
 
     def block(self, body: Sequence[Statement]) -> Work:
         work = Work()
@@ -262,24 +282,28 @@ class Follower:
     ) -> None:
         """`is_copy`: past the L1 cache."""
         nbytes = self.nbytes[tensor]
+        width = lanes * nbytes
         work.issued += 1
         work.accesses += 1
-        firsts = self.firsts(index)
+        # What whole lines are added to an index changes nothing.
+        place = index.terms, index.constant * nbytes % LINE_BYTES, width, nbytes
         if tensor in self.shared:
-            work.passes += passes(firsts, lanes * nbytes, nbytes, is_shared_load=not is_store)
+            key = (*place, is_store)
+            if key not in self._passes:
+                self._passes[key] = passes(self.firsts(index), width, nbytes, is_shared_load=not is_store)
+            work.passes += self._passes[key]
+            return
+        if place not in self._served:
+            self._served[place] = _Served.of(self.firsts(index), width, nbytes)
+        served = self._served[place]
+        work.sectors += served.sectors
+        work.l1_cycles += served.l1_cycles
+        if is_copy:
+            work.missed += served.in_parts
+        elif is_store or not self.device.caches_loads:
+            work.missed += served.sectors
         else:
-            width = lanes * nbytes
-            sectors = _sectors(np.array(firsts) * nbytes, width)
-            work.sectors += sectors
-            work.l1_cycles += l1_cycles(firsts, width, nbytes)
-            if is_copy:
-                # Served by parts of the warp: what two of them need is asked for twice.
-                served = parts(firsts, width)
-                work.missed += sum(_sectors(np.array(each) * nbytes, width) for each in served)
-            elif is_store or not self.device.caches_loads:
-                work.missed += sectors
-            else:
-                work.missed += self.missing(index, width, nbytes)
+            work.missed += self.missing(index, width, nbytes)
 
     def missing(self, index: Index, width: int, nbytes: int) -> float:
         """Sectors that a warp loads which no other one of its block loads with it, and none has loaded in the

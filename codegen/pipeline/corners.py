@@ -119,7 +119,7 @@ Part = Mapping[str, Region]
 
 
 @dataclass(frozen=True, slots=True)
-class Corner:
+class Smaller:
     """A pipeline of which less is wanted."""
 
     points: float
@@ -128,20 +128,20 @@ class Corner:
     """Makes it, and what is decided about it."""
 
 
-def corners(file: PipelineFile, made: Decisions) -> Iterator[Sequence[Corner]]:
+def corners(file: PipelineFile, made: Decisions) -> Iterator[Sequence[Smaller]]:
     """At the beginning of outputs, and at their end, smaller and smaller ones.
 
     A small pipeline is checked as it is.
     """
     whole = points(file.algorithm, file.boxes)
     if whole <= FEW_POINTS:
-        yield [Corner(whole, lambda: (file, made))]
+        yield [Smaller(whole, lambda: (file, made))]
         return
     yield [*_smaller(file, made, is_end=False)]
     yield [*_smaller(file, made, is_end=True)]
 
 
-def _smaller(file: PipelineFile, made: Decisions, *, is_end: bool) -> Iterator[Corner]:
+def _smaller(file: PipelineFile, made: Decisions, *, is_end: bool) -> Iterator[Smaller]:
     """From the first part on that may be easily executed, or costs hardly more than the smallest one."""
     counted: list[tuple[Part, float]] = []
     kept = _kept(file, made)
@@ -154,7 +154,7 @@ def _smaller(file: PipelineFile, made: Decisions, *, is_end: bool) -> Iterator[C
     for wanted, count in counted:
         if count <= min(enough, before / LESS):
             before = count
-            yield Corner(count, partial(_cut, file, made, tuple(wanted.items())))
+            yield Smaller(count, partial(_cut, file, made, tuple(wanted.items())))
 
 
 def _cut(
@@ -178,14 +178,19 @@ def _corner(file: PipelineFile, wanted: tuple[tuple[str, Region], ...]) -> Pipel
 
 
 def part(file: PipelineFile, kept: Sequence[int], *, is_end: bool) -> Part:
-    """At most so many points along each dimension of the outputs, the innermost first.
+    """So many points along each dimension of the outputs, the innermost first, as far as there are so many;
+    of rows some more, so that as much is left of them as of the whole when they are cut into vectors. Inputs
+    have the extents that the file says, or what is needed of them, which may be another number at an edge.
 
     What has few points stays whole where that costs hardly more: of a histogram, each point depends on all of
     the image, and rounding may leave nothing to compare in the first ones.
     """
     outputs = file.algorithm.outputs
     wanted = {
-        name: tuple(_end(extent, count, is_end=is_end) for extent, count in zip(box, kept, strict=False))
+        name: tuple(
+            _end(extent, count if at else count + (extent.size - count) % VECTOR, is_end=is_end)
+            for at, (extent, count) in enumerate(zip(box, kept, strict=False))
+        )
         for name, box in outputs.items()
     }
     most = HARDLY_MORE * _points(file, tuple(wanted.items()))
@@ -198,8 +203,7 @@ def part(file: PipelineFile, kept: Sequence[int], *, is_end: bool) -> Part:
 
 
 def _end(extent: Extent, count: int, *, is_end: bool) -> Extent:
-    # Rows leave what those of the whole do, so that vectors begin where they do there.
-    size = min(count + (extent.size - count) % VECTOR, extent.size)
+    size = min(count, extent.size)
     return Extent(extent.high - size + 1 if is_end else extent.low, size)
 
 

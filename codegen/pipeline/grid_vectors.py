@@ -17,19 +17,18 @@ from spacedsl.codegen.tree.parts import expressions, with_blocks
 from spacedsl.codegen.tree.program import Assign, Let, Statement, Store, Sweep
 from spacedsl.codegen.tree.residues import Residues, is_aligned, residue, swept
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.gpu_device import VECTOR_BYTES
+from spacedsl.kernels.pipeline.backbone import VECTOR
 
-MOST_BYTES = 16
-"""That one instruction moves."""
-
-LANES = (4, 2)
+LANES = (VECTOR, VECTOR // 2)
 """Of vectors, the longest first."""
 
 
 def joined(
-    body: Sequence[Statement], rows: Mapping[str, int], fresh: Callable[[str], str]
+    body: Sequence[Statement], apart: Mapping[str, int], fresh: Callable[[str], str]
 ) -> tuple[Statement, ...]:
-    """`rows`: by array in memory that threads share, how far its rows are apart; 0 where there is one."""
-    return _Joining(rows, fresh).block(body, {})
+    """`apart`: by array in memory that threads share, how far its rows are apart; 0 where there is one."""
+    return _Joining(apart, fresh).block(body, {})
 
 
 _Row = tuple[str, Index]
@@ -79,7 +78,8 @@ class _Joining:
         behind: dict[int, list[Statement]] = defaultdict(list)
         for (tensor, row), accesses in self.rows(run).items():
             kind = Type(_dtype(run, accesses))
-            counts = [n for n in LANES if n * kind.dtype.nbytes <= MOST_BYTES and not self.apart[tensor] % n]
+            most, apart = VECTOR_BYTES // kind.dtype.nbytes, self.apart[tensor]
+            counts = [n for n in LANES if n <= most and apart % n == 0]
             for first, lanes in _vectors(accesses.loads, row, counts, known):
                 at = [accesses.loads[first + lane] for lane in range(lanes)]
                 vector = Register(self.fresh("vector"), replace(kind, lanes=lanes))

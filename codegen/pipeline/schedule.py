@@ -81,7 +81,9 @@ class Decisions(Protocol):
         """Points of a box."""
 
     def beside(self, step: Step) -> int:
-        """Points along rows of its stage that a thread of a GPU stores, or loads, one after the other."""
+        """Points along rows of its stage that a thread of a GPU stores, or loads, one after the other, at
+        most; 1 where the space does not say.
+        """
 
     def trips(self, box: Box) -> int:
         """How many boxes the one around it is cut into."""
@@ -115,7 +117,8 @@ class CandidateDecisions:
         return self._quantity("extent", box)
 
     def beside(self, step: Step) -> int:
-        return self._quantity("beside", step)
+        is_said = "beside" in self.candidate.instance.space.quantities
+        return self._quantity("beside", step) if is_said else 1
 
     def trips(self, box: Box) -> int:
         return self._quantity("trips", box)

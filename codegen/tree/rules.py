@@ -50,6 +50,7 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.program import Multiply, Span
 from spacedsl.codegen.tree.residues import is_aligned
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.gpu_device import VECTOR_BYTES
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Combine, Op
 from spacedsl.kernels.pipeline.typing import ARGUMENTS
@@ -152,7 +153,9 @@ def _has_function(dtype: DType, function: Op) -> bool:
 def gpu_fault(expression: Expression) -> str | None:
     """What is for CPUs alone: of vectors, nothing but arithmetic on those that one instruction loads."""
     kind = type_of(expression)
-    if kind.lanes > 1 and isinstance(expression, _OF_SCALARS):
+    nbytes = kind.lanes * kind.dtype.nbytes
+    is_vector = kind.lanes in (1, 2, 4) or nbytes == VECTOR_BYTES
+    if nbytes > VECTOR_BYTES or not is_vector or (kind.lanes > 1 and isinstance(expression, _OF_SCALARS)):
         return f"there is no {type(expression).__name__} of {kind} on a GPU"
     return None
 

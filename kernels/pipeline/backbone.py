@@ -270,7 +270,7 @@ class Step:
         return self.name
 
 
-@exposed("name", "reader", "count", "turns")
+@exposed("name", "reader", "count", "turns", "along")
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Use:
     """Reads of a step at different points."""
@@ -281,6 +281,8 @@ class Use:
     count: int
     turns: int
     """Of the ranges of the reader: so often it reads them for a point, where it is inlined."""
+    along: int
+    """Whether neighbours along a row of the reader read neighbours along a row: 1, or 0."""
 
     def __repr__(self) -> str:
         return self.name

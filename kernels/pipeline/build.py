@@ -290,7 +290,9 @@ def _between(step: Step) -> set[Step]:
 
 def _use(step: Step, reader: Step) -> Use:
     found = {read for read in reads(reader.definition) if read.source == step.stage.name}
-    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)), reader.turns)
+    row = reader.stage.variables[:1]
+    is_along = any(not linear(read.point[0]).names.isdisjoint(row) for read in found if read.point)
+    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)), reader.turns, int(is_along))
 
 
 def _is_inlinable(stage: Stage) -> bool:

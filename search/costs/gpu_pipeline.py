@@ -16,7 +16,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.gpu_device import SECTOR_BYTES, GpuDevice
+from spacedsl.kernels.gpu_device import SECTOR_BYTES, VECTOR_BYTES, GpuDevice
 from spacedsl.kernels.pipeline.backbone import TOGETHER, VECTOR, Step
 from spacedsl.kernels.pipeline.lanes import innermost
 from spacedsl.search.costs.estimates import Estimate, PhasedCosts
@@ -39,9 +39,6 @@ UNROLLED = 4
 
 WAITING = 1.5
 """Of what a load takes at best, about."""
-
-VECTOR_BYTES = 16
-"""Of a vector, at most."""
 
 INDEX = 2
 """Instructions for the place of an access."""
@@ -178,10 +175,17 @@ class _GpuEstimate(Estimate):
         return step is None or self.sites.of[step] == "ROOT"
 
     def vector(self, step: Step, access: Access) -> int:
-        """Elements of a row that one instruction moves, where nothing is in its way."""
+        """Elements of a row that one instruction moves, where nothing is in its way: of what other threads
+        see.
+        """
         if access.pattern != "beside" or not step.rows or self.along(step) != step.rows[0].dim:
             return 1
-        most = min(VECTOR, VECTOR_BYTES // access.nbytes)
+        source, widest = self.steps.final.get(access.source), access.nbytes
+        if source is not None:
+            if not (self.sites.of[source] == "ROOT" or self.is_shared(source)):
+                return 1
+            widest = source.widest_bytes
+        most = min(VECTOR, VECTOR_BYTES // widest)
         return math.gcd(self.extents(step, "REG")[step.rows[0].dim], 1 << most.bit_length() - 1)
 
     def sectors(self, step: Step, access: Access) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda.checking import watching
+from spacedsl.codegen.cuda.twin import unoptimised
 from spacedsl.codegen.running.cases import Case
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.dtypes import DType
@@ -30,12 +31,9 @@ from spacedsl.kernels.reference import view
 from spacedsl.kernels.tensors import Tensor
 from tests.codegen.runs import scalar
 
-TWIN_STACK = ("-DTWIN_STACK_BYTES=(256<<10)",)
-"""Unoptimised code keeps every register of a thread on its stack."""
-
 FLAGS = (
-    "-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer",
-    *TWIN_STACK,
+    *unoptimised(""), "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
 )  # fmt: skip
 """Beside those of a twin."""
 
@@ -44,7 +42,7 @@ TIMEOUT_S = 300.0
 
 def watched() -> tuple[str, ...]:
     """Flags of a twin that sees races, built in little time."""
-    return ("-O0", *TWIN_STACK, *watching())
+    return (*unoptimised(""), *watching())
 
 
 def preloaded() -> str | None:

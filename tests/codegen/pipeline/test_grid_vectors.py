@@ -16,6 +16,7 @@ from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda.nvrtc import QUICKLY, compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.pipeline.grid_vectors import joined
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.expressions import (
     Add,
@@ -31,13 +32,17 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.parts import expressions, statements
 from spacedsl.codegen.tree.program import Assign, Grid, Program, Statement, Store, Sweep
 from spacedsl.codegen.tree.verify import verify
+from spacedsl.compiler import compile_space
+from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.kernel_file import PIPELINE_CUDA_SPACE, PipelineFile
 from spacedsl.kernels.tensors import Tensor
+from spacedsl.language.loader import load_space
 from tests.codegen.cuda.grids import device
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.on_gpus import grids_of, schedule
 from tests.codegen.pipeline.test_additions import differences, edited
+from tests.kernels.pipeline.cases import scheduled
 from tests.kernels.pipeline.files import pipeline
 
 I32 = Type(DType.I32)
@@ -217,6 +222,34 @@ def test_rows_are_no_longer_than_points_where_each_thread_has_one() -> None:
     program = grids_of(file, schedule(file, {"a": "TASK"}, tiles))
     (shared,) = (t for s in program.body if isinstance(s, Grid) for t in s.shared)
     assert shared.shape == (4, 66)
+    assert shared.strides == (66, 1)
+
+
+def test_rows_that_others_go_down_are_no_longer_than_points() -> None:
+    stages = "a(x, y) = image(x, y) + 1\nf(x, y) = a(y, x) + a(y + 1, x) * a(y, x)"
+    file = pipeline(stages, "{f: {x: 128, y: 16}}", "{image: {dtype: f32, extents: [200, 200]}}")
+    tiles = {"f.x.TASK": 64, "f.y.TASK": 4, "f.x.LANE": 4, "f.y.LANE": 1, "a.x.LANE": 1, "a.y.LANE": 1}
+    candidate = schedule(file, {"a": "TASK"}, tiles)
+    steps = {step.name: step for step in file.backbone.inner}
+    assert CandidateDecisions(candidate).beside(steps["a"]) == 1
+    (shared,) = (t for s in grids_of(file, candidate).body if isinstance(s, Grid) for t in s.shared)
+    assert shared.strides == (5, 1)
+
+
+def test_a_space_need_not_say_what_is_beside_each_other(tmp_path: Path) -> None:
+    """There are no vectors then that need longer rows."""
+    for path in PIPELINE_CUDA_SPACE.parent.glob("pipeline*.space"):
+        text = path.read_text()
+        if path == PIPELINE_CUDA_SPACE:
+            begin, end = text.index("set Row("), text.index("/// Bytes of what a block shares")
+            text = (text[:begin] + text[end:]).replace("room($b)", "extent($b)")
+            assert "beside(" not in text
+        (tmp_path / path.name).write_text(text)
+    file = pipeline(STENCIL, "{f: {x: 192, y: 16}}", "{image: {dtype: f32, extents: [200, 20]}}")
+    rules = compile_space(load_space(tmp_path / PIPELINE_CUDA_SPACE.name))
+    here = instantiate(rules, file.backbone, device(), Engine.NATIVE)
+    candidate = scheduled(here, {"a": "TASK"}, TILES)
+    (shared,) = (t for s in grids_of(file, candidate).body if isinstance(s, Grid) for t in s.shared)
     assert shared.strides == (66, 1)
 
 

@@ -109,6 +109,8 @@ def test_what_there_is_for_a_type_is_accepted(expression: Expression) -> None:
 PAIR = Broadcast(Number(1.0, Type(DType.F32)), 2)
 
 ONLY_ON_CPUS: dict[str, tuple[Expression, DType]] = {
+    "there is no Broadcast of u8x8 on a GPU": (Broadcast(Number(1.0, Type(DType.U8)), 8), DType.U8),
+    "there is no Broadcast of i64x4 on a GPU": (Broadcast(Number(1.0, Type(DType.I64)), 4), DType.I64),
     "there is no Compare of boolx2 on a GPU": (Select(Compare("<", PAIR, PAIR), PAIR, PAIR), DType.F32),
     "there is no Call of f32x2 on a GPU": (Call("sin", (PAIR,)), DType.F32),
     "there is no Counted of i32x2 on a GPU": (Counted(Position(1), Type(DType.I32, 2)), DType.I32),
@@ -118,7 +120,7 @@ ONLY_ON_CPUS: dict[str, tuple[Expression, DType]] = {
 @pytest.mark.parametrize("message", ONLY_ON_CPUS)
 def test_what_is_for_cpus_alone_is_refused_in_a_grid(message: str) -> None:
     expression, dtype = ONLY_ON_CPUS[message]
-    output = Tensor("y", dtype, (1,), (1,), True)
+    output = Tensor("y", dtype, (8,), (1,), True)
     grid = Grid("g", 1, 1, (), (), (Store("y", At(0), expression),))
     with pytest.raises(VerificationError) as refused:
         verify(Program("p", (output,), (), (grid,)))

@@ -66,6 +66,19 @@ def test_points_of_a_row_that_are_no_vector_cost_more() -> None:
     assert all(v < min(s, t) for s, t, v in zip(single, three, four, strict=True)), (single, three, four)
 
 
+def test_several_values_may_have_more_bytes_than_a_vector() -> None:
+    file = pipeline(
+        "f(x, y) = (image(x, y) * 2, image(x, y) + 1, image(x, y) * 3)",
+        "{f: {x: 256, y: 64}}",
+        "{image: {dtype: f64, extents: [256, 64]}}",
+    )
+    single, two = (
+        times(schedule(file, {}, {"f.x.TASK": 64 * n, "f.x.LANE": n, "f.y.LANE": 1, "f.y.TASK": 4}), file)
+        for n in (1, 2)
+    )
+    assert two[0] == pytest.approx(single[0], rel=0.1)
+
+
 def test_neighbours_along_columns_cost_more() -> None:
     file = load("blur", {"width": 6400, "height": 4800})
     tiles = {"blur_y.x.TASK": 64, "blur_y.y.TASK": 8, "blur_y.x.LANE": 1, "blur_y.y.LANE": 1}
