@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from spacedsl.codegen.tree.expressions import Index, Lane, Load, Pack, Register, Type, type_of
-from spacedsl.codegen.tree.parts import expressions, with_blocks
+from spacedsl.codegen.tree.parts import loaded, with_blocks
 from spacedsl.codegen.tree.program import Assign, Let, Statement, Store, Sweep
 from spacedsl.codegen.tree.residues import Residues, is_aligned, residue, swept
-from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import VECTOR_BYTES
 from spacedsl.kernels.pipeline.backbone import VECTOR
 
@@ -31,8 +31,8 @@ def joined(
     return _Joining(apart, fresh).block(body, {})
 
 
-_Row = tuple[str, Index]
-"""An array, and an index without its constant: elements at a constant distance."""
+_Row = tuple[str, Index, Type]
+"""An array, an index without its constant, and what elements are: these are at a constant distance."""
 
 
 @dataclass(slots=True)
@@ -63,11 +63,8 @@ class _Joining:
                 known = {**known, statement.variable: residue(statement.position, known)}
             elif isinstance(statement, Sweep):
                 inside = {**known, statement.variable: swept(statement, known)}
-            made.append(self.inner(statement, inside))
+            made.append(with_blocks(statement, partial(self.block, known=inside)))
         return (*made, *self.together(run, known))
-
-    def inner(self, statement: Statement, known: Residues) -> Statement:
-        return with_blocks(statement, lambda body: self.block(body, known))
 
     def together(self, run: Sequence[Assign | Store], known: Residues) -> Sequence[Statement]:
         """Statements without branches."""
@@ -76,8 +73,7 @@ class _Joining:
         before: dict[int, list[Statement]] = defaultdict(list)
         instead: dict[int, Statement] = {}
         behind: dict[int, list[Statement]] = defaultdict(list)
-        for (tensor, row), accesses in self.rows(run).items():
-            kind = Type(_dtype(run, accesses))
+        for (tensor, row, kind), accesses in self.rows(run).items():
             most, apart = VECTOR_BYTES // kind.dtype.nbytes, self.apart[tensor]
             counts = [n for n in LANES if n <= most and apart % n == 0]
             for first, lanes in _vectors(accesses.loads, row, counts, known):
@@ -109,19 +105,17 @@ class _Joining:
         rows: dict[_Row, _Accesses] = defaultdict(_Accesses)
         others: set[str] = set()
         for number, statement in enumerate(run):
-            loads = [e for e in expressions((statement,)) if hasattr(e, "tensor")]
             match statement:
                 case Assign(_, Load(tensor, index, kind, False)) if kind.lanes == 1:
-                    rows[tensor, _row(index)].loads[index.constant].append(number)
-                case Store(tensor, index, value, False) if type_of(value).lanes == 1:
-                    others.update(e.tensor for e in loads)
-                    rows[tensor, _row(index)].stores[index.constant].append(number)
+                    rows[tensor, replace(index, constant=0), kind].loads[index.constant].append(number)
+                    continue
+                case Store(tensor, index, value, False) if (kind := type_of(value)).lanes == 1:
+                    rows[tensor, replace(index, constant=0), kind].stores[index.constant].append(number)
                 case Store(tensor):
-                    others |= {tensor, *(e.tensor for e in loads)}
-                case _:
-                    others.update(e.tensor for e in loads)
+                    others.add(tensor)
+            others |= loaded((statement,))
         of: dict[str, list[_Accesses]] = defaultdict(list)
-        for (tensor, _), accesses in rows.items():
+        for (tensor, *_), accesses in rows.items():
             of[tensor].append(accesses)
         return {
             row: accesses
@@ -143,15 +137,6 @@ def _is_movable(rows: Sequence[_Accesses]) -> bool:
         for constant, numbers in one.loads.items()
         if constant in one.stores
     )
-
-
-def _row(index: Index) -> Index:
-    return replace(index, constant=0)
-
-
-def _dtype(run: Sequence[Assign | Store], accesses: _Accesses) -> DType:
-    number = next(iter((*accesses.loads.values(), *accesses.stores.values())))[0]
-    return type_of(run[number].value).dtype
 
 
 def _vectors(

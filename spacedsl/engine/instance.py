@@ -234,10 +234,9 @@ class Instance:
             return Candidate(self, self._like(self.native, candidate.vector, known.vector, numbers))
         waiting = list(variables)
         while True:
-            before = candidate
-            kept = zip(waiting, known.masks_of(waiting), strict=True)
-            candidate = self.restrict_allowed(candidate, [*kept])
+            before, kept = candidate, zip(waiting, known.masks_of(waiting), strict=True)
             waiting = self.absent(candidate.vector, waiting)
+            candidate = self.restrict_allowed(candidate, [*kept])
             if not waiting or candidate.vector == before.vector:
                 return candidate
 
@@ -247,10 +246,10 @@ class Instance:
         """The same of thousands of variables, by their numbers."""
         table = self._domains
         while True:
-            before, present = vector, waiting[table.present(vector, waiting)]
+            before, is_present = vector, table.present(vector, waiting)
+            present, waiting = waiting[is_present], waiting[~is_present]
             cells, masks = table.domains[present, 0], table.masks(known, present)
             vector = native.restrict_allowed(vector, cells, masks)
-            waiting = waiting[~table.present(vector, waiting)]
             if not waiting.size or vector == before:
                 return vector
 
