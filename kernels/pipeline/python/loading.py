@@ -48,6 +48,8 @@ def _kernel_text(named: PythonFunction, sizes: Mapping[str, int]) -> str:
     with _running(source, module):
         pipeline = function(**known)
     if not isinstance(pipeline, Pipeline):
+        if inspect.iscoroutine(pipeline):
+            pipeline.close()  # nobody will await it
         made = "nothing" if pipeline is None else f"a {type(pipeline).__name__}"
         hint = f'end with `return Pipeline("{named.name}", f.output(640, 480))`'
         message = f"`{named.name}` returns {made}, not a Pipeline"

@@ -201,6 +201,7 @@ def test_a_mistake_in_a_module_beside_it_is_said_there(tmp_path: Path) -> None:
         ("def build(width=3, /):", "the argument `width` of `build` cannot be given as a size"),
         ("def biuld():", "no function is called `build` in my.py"),
         ("from textwrap import dedent as build", "no function is called `build` in my.py"),
+        ("async def build():", "`build` returns a coroutine, not a Pipeline"),
     ],
 )
 def test_what_cannot_be_called_is_no_pipeline(header: str, words: str, tmp_path: Path) -> None:
