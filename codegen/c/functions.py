@@ -15,9 +15,8 @@ is below the least normal number.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +38,7 @@ from spacedsl.codegen.c.builtins import (
     stream,
 )
 from spacedsl.codegen.c.conversions import converted
+from spacedsl.codegen.c.polynomials import exponential_rest, logarithm_rest
 from spacedsl.codegen.c.types import arithmetic_type, c_number, integers
 from spacedsl.codegen.tree.expressions import Type
 from spacedsl.kernels.dtypes import DType
@@ -123,27 +123,22 @@ def _shorthands(kind: Type) -> str:
 
 _CONSTANTS: dict[DType, dict[str, str]] = {
     DType.F32: {
-        "f": "f", "mantissa": "23", "bias": "127", "shift_bits": "0x4b400000", "magnitude_bits": "0x7fffffff",
+        "f": "f", "mantissa": "23", "bias": "127", "shift": "12583166.0f", "shift_bits": "0x4b400000",
+        "magnitude_bits": "0x7fffffff",
         "ln2_high": "0x1.62e4p-1f", "ln2_low": "0x1.7f7d1cp-20f", "most": "89.0f", "least": "-104.0f",
         "least_normal": "0x1p-126f", "scaled": "24", "root_half_bits": "0x3f3504f3",
     },
     DType.F64: {
-        "f": "", "mantissa": "52", "bias": "1023", "shift_bits": "0x4338000000000000",
-        "magnitude_bits": "0x7fffffffffffffff", "ln2_high": "0x1.62e42feep-1",
-        "ln2_low": "0x1.a39ef35793c76p-33", "most": "710.0", "least": "-746.0",
+        "f": "", "mantissa": "52", "bias": "1023", "shift": "6755399441057790.0",
+        "shift_bits": "0x4338000000000000", "magnitude_bits": "0x7fffffffffffffff",
+        "ln2_high": "0x1.62e42feep-1", "ln2_low": "0x1.a39ef35793c76p-33", "most": "710.0", "least": "-746.0",
         "least_normal": "0x1p-1022", "scaled": "53", "root_half_bits": "0x3fe6a09e667f3bcd",
     },
 }  # fmt: skip
-"""Of the formats. `ln2_high` has so few digits that its products with exponents are exact."""
+"""Of the formats. `ln2_high` has so few digits that its products with exponents are exact. A sum with
+`shift`, 1.5 2^mantissa + 2 bias, is rounded to an integer, whose lowest bits follow those of `shift_bits`."""
 
-_EXP_DEGREE = {DType.F32: 7, DType.F64: 13}
-"""Of the Taylor polynomial: the next term is below a tenth of the last place at log(2) / 2."""
-
-_LOG_TERMS = {DType.F32: 4, DType.F64: 10}
-"""Of the series of the inverse hyperbolic tangent at (sqrt(2) - 1) / (sqrt(2) + 1), after the first."""
-
-
-_SHIFTED = "shifted - 0x1.8p$mantissa$f"
+_SHIFTED = "shifted - $shift"
 """The exponent that `reduced` found."""
 
 
@@ -227,9 +222,9 @@ class _Words(dict[str, str]):
             case "narrowed":
                 return instruction(NARROWED.get(lanes), f"(singles){'{x}' if lanes == 1 else 'x'}")
             case "exp":
-                return _horner("r", [1 / math.factorial(n) for n in range(2, _EXP_DEGREE[dtype] + 1)], dtype)
+                return _horner("r", exponential_rest(dtype), dtype)
             case "log":
-                return _horner("z", [1 / (2 * n + 1) for n in range(1, _LOG_TERMS[dtype] + 1)], dtype)
+                return _horner("z", logarithm_rest(dtype), dtype)
             case "lanes":
                 return _folds(self.kind, _PAIRS[operator])
             case "others":
@@ -265,7 +260,7 @@ def _shuffled(kind: Type, order: list[int]) -> str:
     ])  # fmt: skip
 
 
-def _horner(variable: str, coefficients: list[float], dtype: DType) -> str:
+def _horner(variable: str, coefficients: Sequence[float], dtype: DType) -> str:
     """The polynomial, the constant term first."""
     text = c_number(coefficients[-1], dtype)
     for coefficient in reversed(coefficients[:-1]):

@@ -36,7 +36,7 @@ _LONG = frozenset({Op.EXP, Op.TANH, Op.SIGMOID, Op.GELU})
 """Functions that are printed as a polynomial and what leads to it. A logarithm counts nothing: of an operand
 that is negative, a compiler may leave all of it out."""
 
-_POLYNOMIAL = {DType.F32: 7, DType.F64: 13}
+_POLYNOMIAL = {DType.F32: 6, DType.F64: 11}
 """The degree of the polynomial of e^x, one step of which is one fused multiply-add."""
 
 Key = tuple[object, ...]

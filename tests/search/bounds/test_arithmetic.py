@@ -58,14 +58,14 @@ def test_a_matrix_product_needs_all_its_multiply_adds() -> None:
         ),
         pytest.param("sqrt(a[i])", "c[i]", {"root": 1}, id="square root"),
         pytest.param("max(a[i], b[i])", "c[i]", {"extreme": 1}, id="the greater"),
-        pytest.param("exp(a[i])", "c[i]", {"multiply": 10, "any": 11}, id="exponential"),
-        pytest.param("exp(-a[i])", "exp(-a[i])", {"multiply": 10, "any": 11}, id="equal functions are one"),
-        pytest.param("exp(a[i]) + b[i]", "c[i]", {"multiply": 10, "any": 12}, id="its last product is fused"),
+        pytest.param("exp(a[i])", "c[i]", {"multiply": 9, "any": 10}, id="exponential"),
+        pytest.param("exp(-a[i])", "exp(-a[i])", {"multiply": 9, "any": 10}, id="equal functions are one"),
+        pytest.param("exp(a[i]) + b[i]", "c[i]", {"multiply": 9, "any": 11}, id="its last product is fused"),
         pytest.param(
-            *("sigmoid(a[i])", "exp(-a[i])", {"multiply": 10, "any": 11}),
+            *("sigmoid(a[i])", "exp(-a[i])", {"multiply": 9, "any": 10}),
             id="sigmoid shares exp",
         ),
-        pytest.param("sigmoid(a[i])", "c[i]", {"multiply": 10, "any": 12, "divide": 1}, id="sigmoid"),
+        pytest.param("sigmoid(a[i])", "c[i]", {"multiply": 9, "any": 11, "divide": 1}, id="sigmoid"),
     ],
 )
 def test_only_what_no_compiler_saves_is_counted(y: str, z: str, expected: dict[str, int]) -> None:
