@@ -277,15 +277,17 @@ class Search:
         return 1 if is_first or not self._drawing.is_walking else min(self._options.batch, WALKED)
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
-        """Builds the programs that wait, then measures those that are not cut meanwhile, one by one."""
-        programs = state.waiting
+        """Builds the programs that wait, then measures those that are not cut meanwhile, one by one: first
+        what promises most, in the order in which they were drawn.
+        """
+        waiting = [(self._code(state, root, pending), pending) for pending in state.waiting]
+        waiting.sort(key=lambda each: each[0].estimate_ns if isinstance(each[0], Lowered) else 0.0)
         if self._options.evaluations is not None:
-            programs = programs[: self._options.evaluations - state.evaluations]
+            waiting = waiting[: self._options.evaluations - state.evaluations]
         if only_one:
-            programs = programs[:1]
-        lowered = [self._code(state, root, pending) for pending in programs]
-        self._evaluator.build([program for program in lowered if isinstance(program, Lowered)])
-        for program, pending in zip(lowered, programs, strict=True):
+            waiting = waiting[:1]
+        self._evaluator.build([program for program, _ in waiting if isinstance(program, Lowered)])
+        for program, pending in waiting:
             digest = pending.drawn.digest
             if state.cut.excludes(pending.drawn.bound_ns):
                 continue
@@ -302,8 +304,8 @@ class Search:
             if self._is_interrupted or self._is_spent(state, started):
                 break
         # What is cut now and opened again is lowered again: evaluators do not remember programs for long.
-        waiting = {pending.drawn.digest for pending in state.waiting}
-        self._lowered = {digest: made for digest, made in self._lowered.items() if digest in waiting}
+        wanted = {pending.drawn.digest for pending in state.waiting}
+        self._lowered = {digest: made for digest, made in self._lowered.items() if digest in wanted}
 
     def _slowdown(self, state: State, root: Candidate) -> float:
         """Of the machine at this moment."""

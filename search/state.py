@@ -399,15 +399,16 @@ class State:
         return [Violation(self.iterations, digest, bound_ns, timing, scale)]
 
     def _contends(self, pending: Pending, timing: Timing, slowdown: float) -> list[Event]:
-        best, drawn = self.best, pending.drawn
+        before, drawn = self.best, pending.drawn
         steps = self.steps(pending.node, drawn.steps)
-        contender = Contender(pending.iteration, drawn.digest, timing, drawn.bound_ns, steps, slowdown)
         self._promote()
-        self._keep(contender)
-        if best is not None and contender.comparable_ns >= best.comparable_ns:
+        self._keep(Contender(pending.iteration, drawn.digest, timing, drawn.bound_ns, steps, slowdown))
+        best = self.best
+        if best is None or (before is not None and best.digest == before.digest):
             return []
-        self.tree.recut(timing.time_ns, self.tree.scale)
-        return [self._new_best(contender)]
+        # Where the former best became slower, it may be one that had given way to it.
+        self.tree.recut(self.best_ns, self.tree.scale)
+        return [self._new_best(best)]
 
     def _promote(self) -> None:
         """The fastest of the others where contenders failed, or gave way."""

@@ -162,6 +162,7 @@ class About:
     seconds: float | None
     evaluations: int | None
     version: str
+    """Of the program, and of the sources that it searches by."""
 
 
 class Store:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from spacedsl.codegen.c.build import BuildError
+from spacedsl.processes import die_with_parent, start_module
 
 LIMIT_S = 300.0
 """Of one text."""
@@ -28,9 +29,7 @@ class Compiler:
     """A process of its own."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self._process = start_module(__name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     @property
     def is_alive(self) -> bool:
@@ -112,6 +111,7 @@ def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
+    die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "wb") as made:
         os.dup2(2, 1)  # what the compiler prints is no answer

@@ -52,8 +52,6 @@ def _ignore(_: object) -> None:
 class _Lowered:
     program: Program
     candidate: Candidate
-    estimate_ns: float
-    """What the model says without the compiler."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,8 +73,6 @@ class PredictingEvaluator:
     """Of what has been compiled and checked, by its digest."""
     _watched: set[str] = field(default_factory=set, init=False)
     """Of these, what has been looked at for races."""
-    _best_ns: float = field(default=math.inf, init=False)
-    """Of these."""
 
     def __post_init__(self) -> None:
         self._checker = Checker(self.kernel, self.options)
@@ -110,10 +106,9 @@ class PredictingEvaluator:
             program = verify(generation(self.kernel).lower_grids(self.kernel, candidate))
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
-        lowered = Lowered.of(print_cuda(program))
-        estimate_ns = predict(program, self.device).time_ns
+        lowered = Lowered.of(print_cuda(program), estimate_ns=predict(program, self.device).time_ns)
         self._programs.pop(lowered.digest, None)
-        self._programs[lowered.digest] = _Lowered(program, candidate, estimate_ns)
+        self._programs[lowered.digest] = _Lowered(program, candidate)
         if len(self._programs) > KEPT_PROGRAMS:
             del self._programs[next(iter(self._programs))]
         return lowered
@@ -133,25 +128,27 @@ class PredictingEvaluator:
         """Which programs are compiled at all is known once all are there."""
 
     def build(self, programs: Sequence[Lowered]) -> None:
-        """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate.
-
-        What promises most comes first: beside it others may promise nothing.
+        """Compiles and checks, as many at a time as there are CPUs, what `run` will probably ask for: beside
+        what comes first, others may promise nothing.
         """
-        waiting = sorted(programs, key=lambda program: self._programs[program.digest].estimate_ns)
-        at_once = len(processor.usable_cpus())
-        while waiting := [program for program in waiting if self._is_promising(program)]:
+        waiting, at_once = list(programs), len(processor.usable_cpus())
+        while waiting:
+            times = (known.timing.time_ns for known in self._known.values() if known.timing is not None)
+            best_ns = min(times, default=None)
+            waiting = [program for program in waiting if _is_promising(program, best_ns)]
             self._examine(waiting[:at_once])
             waiting = waiting[at_once:]
 
     def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         """What the model predicts of a program that the compiler takes and whose twin is right.
 
-        Of one that is clearly slower than the best, what it says without compiler and twin.
+        Of one that is clearly slower than the best, what it says without compiler and twin, whatever these
+        have found out: that depends on how many are built at a time.
         """
-        if self._is_promising(lowered):
-            self._examine([lowered])
-        known = self._known.get(lowered.digest)
-        return known or _predicted(self._programs[lowered.digest].estimate_ns)
+        if not _is_promising(lowered, best_ns):
+            return _predicted(lowered.estimate_ns)
+        self._examine([lowered])
+        return self._known[lowered.digest]
 
     def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
         """Predictions do not change."""
@@ -171,16 +168,10 @@ class PredictingEvaluator:
                 self._watched.add(contender.digest)
                 if wrong is not None:
                     self._known[contender.digest] = wrong
-        # What was wrong no longer says that others promise nothing.
-        timings = (known.timing for known in self._known.values() if known.timing is not None)
-        self._best_ns = min((timing.time_ns for timing in timings), default=math.inf)
-        return [self.run(contender, None) for contender in contenders]
+        return [self._known[contender.digest] for contender in contenders]
 
     def _is_right(self, lowered: Lowered) -> bool:
         return self._known[lowered.digest].failure is None
-
-    def _is_promising(self, lowered: Lowered) -> bool:
-        return self._programs[lowered.digest].estimate_ns <= PROMISING * self._best_ns
 
     def _examine(self, programs: Sequence[Lowered]) -> None:
         """Compiles and checks those that have not been."""
@@ -188,8 +179,6 @@ class PredictingEvaluator:
         with ThreadPoolExecutor(len(processor.usable_cpus())) as threads:
             for program, known in zip(new, threads.map(self._examined, new), strict=True):
                 self._known[program.digest] = known
-                if known.timing is not None:
-                    self._best_ns = min(self._best_ns, known.timing.time_ns)
 
     def _examined(self, lowered: Lowered) -> Outcome:
         """How long a program takes by the model, with what its grids take; or what is wrong with it."""
@@ -217,6 +206,10 @@ class PredictingEvaluator:
                 )
                 return Outcome(None, Failure.BUILD_ERROR, message)
         return None
+
+
+def _is_promising(lowered: Lowered, best_ns: float | None) -> bool:
+    return best_ns is None or lowered.estimate_ns <= PROMISING * best_ns
 
 
 def _predicted(time_ns: float, remark: str = "") -> Outcome:

@@ -9,6 +9,7 @@ in which memory arrays lie, is for `lower.py` and `grids.py`; what a step comput
 from __future__ import annotations
 
 import sys
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -220,22 +221,45 @@ MOST_FRAMES = 6000
 """Of calls: what is inlined is computed by what computes what reads it."""
 
 
-@contextmanager
-def _deep() -> Iterator[None]:
-    """Calls may be nested further than usual."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, MOST_FRAMES))
-    try:
-        yield
-    except RecursionError:
-        raise LoweringError("what is inlined into each other is nested too deeply") from None
-    finally:
-        sys.setrecursionlimit(before)
+class _Depth:
+    """How far calls may be nested: the limit is that of all threads, of which several may be in here."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._inside = 0
+        self._usual = 0
+
+    @contextmanager
+    def further(self) -> Iterator[None]:
+        """Than usual."""
+        self._enter()
+        try:
+            yield
+        except RecursionError:
+            raise LoweringError("what is inlined into each other is nested too deeply") from None
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._turn:
+            if not self._inside:
+                self._usual = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._usual, MOST_FRAMES))
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._turn:
+            self._inside -= 1
+            if not self._inside:
+                sys.setrecursionlimit(self._usual)
+
+
+_depth = _Depth()
 
 
 def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: MakeNests) -> Program:
     """`nests`: what makes code of loops. Raises `LoweringError`."""
-    with _deep():
+    with _depth.further():
         return _lowered(kernel, decisions, vector_bytes, nests)
 
 

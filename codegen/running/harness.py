@@ -1,7 +1,7 @@
 """The harness: the library through which a worker calls, times and checks implementations of one kernel.
 
-In: a kernel's signature. Out: a shared library, built once and kept in the user's cache, where that can be
-written.
+In: a kernel's signature. Out: a shared library, built once for each processor and kept in the user's cache,
+where that can be written.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from spacedsl import c_compilers
 from spacedsl.codegen.c.build import BuildError, Compiler, build_library
 from spacedsl.codegen.c.interface import Interface
 from spacedsl.codegen.lack import EnvironmentLack
@@ -28,7 +29,8 @@ def harness_library(kernel: Interface, compiler: Compiler, scratch: Path) -> Pat
     Raises `EnvironmentLack`.
     """
     code = _SOURCE.read_text(encoding="utf-8") + "\n" + _call_function(kernel)
-    digest = hashlib.sha256(f"{code}\0{compiler.digest}\0{_FLAGS}".encode()).hexdigest()
+    parts = (code, compiler.digest, *_FLAGS, c_compilers.processor())
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     cache = _cache_folder()
     library = cache / f"harness-{digest[:24]}.so"
     if os.access(library, os.R_OK):

@@ -15,7 +15,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.fork_server import MOST_BYTES, Setup
 from spacedsl.codegen.running.messages import Message, read_message, write_message
 from spacedsl.kernels.evaluation import Failure
+from spacedsl.processes import start_module
 
 _LACKS_MEMORY = "bytes of intermediate values"
 """What implementations say where they get no memory of their own (`c/runtime/scratch.h`)."""
@@ -86,14 +86,9 @@ class ForkServer:
     def started(cls, setup: Setup) -> Self:
         requests, other = _sockets()
         errors = _words()
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "spacedsl.codegen.running.fork_server",
-                str(other.fileno()),
-                str(os.getpid()),
-            ],
+        process = start_module(
+            "spacedsl.codegen.running.fork_server",
+            str(other.fileno()),
             stdin=subprocess.PIPE,
             stdout=errors,
             stderr=errors,

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -34,6 +33,7 @@ from spacedsl.api.problem import (
     generator_digest,
     load_rules,
     pose,
+    searched_by,
 )
 from spacedsl.api.results import Fastest, Result, RunFiles, fastest_measured
 from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target, recorded_machine
@@ -129,7 +129,7 @@ def explore(
         policy=policy,
         seconds=time_s,
         evaluations=evaluations,
-        version=metadata.version("spacedsl"),
+        version=searched_by(),
     )
     folder = new_folder(runs, kernel.name, datetime.now()).resolve()
     with Store.create(folder, about) as store, _resumable(folder):
@@ -147,7 +147,7 @@ def resume(
     stays the run's when it is interrupted again; `time` is as for `explore`.
 
     Raises `StoreError` where there is no run, `DamagedError` where it cannot be read, `ChangedError` where
-    its space, the generator, the compiler, the processor or the number of CPUs has changed.
+    its space, the generator, the search, the compiler, the processor or the number of CPUs has changed.
     """
     folder, time_s, evaluations = resolved(Path(run)), _seconds(time), _evaluations(evaluations)
     with Store.open(folder) as store:
@@ -158,6 +158,11 @@ def resume(
         problem = pose_again(about, folder, on_event)
         if generator_digest() != about.generator_digest:
             raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
+        if searched_by() != about.version:
+            raise ChangedError(
+                f"{folder.name} was searched by spacedsl {about.version}, and this is {searched_by()}: "
+                "explore anew"
+            )
         compiler = made_for.compiler()
         if compiler != (about.compiler, about.flags):
             raise ChangedError(

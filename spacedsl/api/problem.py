@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from spacedsl.api.offered import mistakes
@@ -184,8 +185,20 @@ def wrong_decisions(kernel: AnyKernel, instance: Instance) -> tuple[Diagnostic, 
 
 def generator_digest() -> str:
     """SHA-256 of all sources that code depends on: with other ones, other code for the same decisions."""
+    return _digest("codegen", "kernels")
+
+
+def searched_by() -> str:
+    """The version of this program, with a digest of the sources that steps of a search depend on: with other
+    ones, the same steps may lead elsewhere, and bounds be others.
+    """
+    return f"{metadata.version('spacedsl')}+{_digest('language', 'compiler', 'engine', 'search')[:16]}"
+
+
+def _digest(*folders: str) -> str:
     digest = hashlib.sha256()
-    for folder in (_PACKAGE / "codegen", _PACKAGE / "kernels"):
-        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".c", ".h", ".in"}):
+    for folder in folders:
+        found = (p for p in (_PACKAGE / folder).rglob("*") if p.suffix in {".py", ".c", ".h", ".in"})
+        for path in sorted(found):
             digest.update(f"{path.relative_to(_PACKAGE)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

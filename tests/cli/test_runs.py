@@ -21,7 +21,7 @@ import pytest
 import spacedsl
 from spacedsl import api
 from spacedsl.api import problem
-from spacedsl.api.problem import generator_digest
+from spacedsl.api.problem import generator_digest, searched_by
 from spacedsl.cli import live
 from spacedsl.cli.live import Board
 from spacedsl.codegen.evaluator import CpuEvaluator
@@ -154,15 +154,39 @@ def test_whatever_c_is_printed_from_is_part_of_the_generator(
     assert len(digests) == 1 + len(files)
 
 
-def test_a_run_measured_with_another_compiler_is_not_resumed(explored: Run, tmp_path: Path) -> None:
+def test_whatever_steps_depend_on_tells_searches_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = ROOT / "spacedsl"
+    for folder in ("language", "compiler", "engine", "search"):
+        shutil.copytree(package / folder, tmp_path / folder)
+    monkeypatch.setattr(problem, "_PACKAGE", tmp_path)
+    files = ("engine/layout.py", "compiler/c/propagation.h", "search/bounds/bound.c", "language/orderings.py")
+    versions = {searched_by()}
+    for name in files:
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b"\n")
+        versions.add(searched_by())
+    assert len(versions) == 1 + len(files)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("compiler", "cc 1.0", "was measured with cc 1.0"),
+        ("version", "0.0.1+0123", "was searched by spacedsl 0.0.1+0123, and this is"),
+    ],
+)
+def test_a_run_of_another_program_is_not_resumed(
+    key: str, value: str, said: str, explored: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(explored.folder, folder)
     with sqlite3.connect(folder / "run.sqlite") as connection:
-        connection.execute("UPDATE about SET value = ? WHERE key = 'compiler'", (json.dumps("cc 1.0"),))
+        connection.execute("UPDATE about SET value = ? WHERE key = ?", (json.dumps(value), key))
     connection.close()
     ran = run("resume", folder)
     assert ran.code == 1
-    assert "was measured with cc 1.0" in ran.err
+    assert said in ran.err
 
 
 def with_about(folder: Path, **changes: object) -> Path:

@@ -339,13 +339,26 @@ def test_others_take_the_places_that_contenders_have_left_before_new_code_does()
     assert [c.digest for c in state.fastest()] == ["0", "1", "2", "3", "4", "5"]
 
 
+def test_the_new_best_may_be_one_that_had_given_way() -> None:
+    """A comparison finds the best slower, while what was second gave way to it."""
+    instance = ToyInstance([9, 2])
+    state = State(Tree(instance, root_of(instance), 1.0, 10), kept_contenders=2)
+    add(state, 0, 10.0)
+    add(state, 1, 11.0)
+    state.compare(Comparison({"0": Outcome(timing(13.0)), "1": Outcome(None)}))
+    (event,) = [event for event in add(state, 2, 12.0) if isinstance(event, NewBest)]
+    assert event.digest == "1" and state.best is not None and state.best.digest == "1"
+    assert state.tree.cut_ns == state.best_ns == 11.0
+    assert [c.digest for c in state.contenders] == ["1", "2"]
+
+
 def root_of(instance: ToyInstance) -> Candidate:
     root = instance.root()
     assert root is not None
     return root
 
 
-def add(state: State, number: int, time_ns: float) -> None:
+def add(state: State, number: int, time_ns: float) -> Sequence[Event]:
     """One more evaluation, of an implementation below the root."""
     drawn = Drawn((Step(0, 1 << number), Step(1, 1)), 1.0, str(number))
     expansion = Expansion((), 1.0, 0, tuple(1 << bit for bit in range(9)), (1.0,) * 9, 0)
@@ -353,4 +366,4 @@ def add(state: State, number: int, time_ns: float) -> None:
     below = Expansion((), 1.0, 1, (1, 2), (1.0, 1.0), 0)
     evaluations = state.evaluations
     state.absorb(Iteration(path, below if path else expansion, drawn, None, 0, 0.0, evaluations, "{}"))
-    state.evaluate(Evaluation(str(number), Outcome(timing(time_ns)), 0.0))
+    return state.evaluate(Evaluation(str(number), Outcome(timing(time_ns)), 0.0))

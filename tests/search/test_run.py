@@ -178,6 +178,20 @@ def test_a_batch_is_built_before_any_of_it_is_measured(policy: str) -> None:
     assert len(evaluator.begun) <= len(evaluated) + 1
 
 
+def test_of_a_batch_what_promises_most_is_measured_first() -> None:
+    class Estimating(ToyEvaluator):
+        def lower(self, candidate: Candidate) -> Lowered | Outcome:
+            lowered = super().lower(candidate)
+            assert isinstance(lowered, Lowered)
+            return replace(lowered, estimate_ns=cost(values_of(candidate)))
+
+    evaluator = Estimating(cost)
+    search(ToyInstance([5] * 5), evaluator, options=Options(batch=5, evaluations=20, seed=3))
+    for at in range(0, 20, 5):
+        batch = evaluator.runs[at : at + 5]
+        assert batch == sorted(batch, key=cost)
+
+
 def test_what_waits_for_its_evaluation_keeps_a_space_from_being_exhausted() -> None:
     """Several implementations are drawn at once, and an interrupt comes after the first."""
 

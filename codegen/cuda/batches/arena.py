@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,7 +34,8 @@ COMPARING_BLOCKS, COMPARING_THREADS = 1024, 256
 def make_cases(folder: Path) -> None:
     """The test cases of a problem that came without them; raises `CasesError`."""
     command = [sys.executable, "-m", "spacedsl.codegen.cuda.batches.cases", str(folder)]
-    ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    environment = os.environ | {"PYTHONSAFEPATH": "1"}  # modules are not looked for in the working folder
+    ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     if ran.returncode:
         last = ran.stderr.strip().rpartition("\n")[2]
         raise CasesError(f"{folder.name} came without test cases, which need spacedsl here: {last}")

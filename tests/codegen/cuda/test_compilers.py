@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +47,30 @@ def test_one_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_it_refuses_is_said_as_it_says_it() -> None:
     with pytest.raises(BuildError, match='identifier "nothing" is undefined'):
         compile_cubin('extern "C" __global__ void k() { nothing(); }', "9.0")
+
+
+_KILLED = f"""
+import os, signal
+from spacedsl.codegen.cuda.compilers import Compiler
+compiler = Compiler()
+compiler.ask({KERNEL!r}, "9.0")
+os.kill(compiler._process.pid, signal.SIGSTOP)  # it cannot see that nobody asks any more
+print(compiler._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_whatever_ends_the_process_that_asks_ends_its_compilers() -> None:
+    ran = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == -signal.SIGKILL
+    until = time.monotonic() + 60
+    while is_running(int(ran.stdout)):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def is_running(process: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -17,10 +17,11 @@ from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluat
 from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
+from spacedsl.codegen.machine import processor
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.program import Program
 from spacedsl.kernels.device import DEVICES, load_gpu
-from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.kernel_file import load_kernel
 from tests.codegen.cuda.grids import device, random_candidates, space_of
 from tests.codegen.kernels import parse
@@ -43,7 +44,7 @@ def drawn(evaluating: PredictingEvaluator) -> list[Lowered]:
     """The fastest first, by the estimate."""
     found = [evaluating.lower(candidate) for candidate in random_candidates(space_of(KERNEL), 12, seed=2)]
     kept = {each.digest: each for each in found if isinstance(each, Lowered)}
-    return sorted(kept.values(), key=lambda each: evaluating._programs[each.digest].estimate_ns)
+    return sorted(kept.values(), key=lambda each: each.estimate_ns)
 
 
 def test_what_is_clearly_slower_is_not_compiled(
@@ -60,18 +61,45 @@ def test_what_is_clearly_slower_is_not_compiled(
     evaluating.build([best])
     best_ns = time_ns(evaluating, best)
     assert len(compiled) == 1
-    estimates = {each.code: evaluating._programs[each.digest].estimate_ns for each in others}
-    slower = [each for each in others if estimates[each.code] > PROMISING * best_ns]
+    slower = [each for each in others if each.estimate_ns > PROMISING * best_ns]
     evaluating.build(others)
     assert slower and {each.code for each in slower}.isdisjoint(compiled)
-    assert [time_ns(evaluating, each) for each in slower] == [estimates[each.code] for each in slower]
+    assert [time_ns(evaluating, each, best_ns) for each in slower] == [each.estimate_ns for each in slower]
     assert len(compiled) == 1 + len(others) - len(slower)
 
 
-def time_ns(evaluating: PredictingEvaluator, program: Lowered) -> float:
-    timing = evaluating.run(program, None).timing
+def time_ns(evaluating: PredictingEvaluator, program: Lowered, best_ns: float | None = None) -> float:
+    timing = evaluating.run(program, best_ns).timing
     assert timing is not None
     return timing.time_ns
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 3])
+def test_outcomes_depend_neither_on_the_cpus_nor_on_what_was_built_before(
+    cpus: int, evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With three CPUs, the second program is examined beside the first, which alone would have said that it
+    promises nothing; a run that goes on knows of nothing that was built before.
+    """
+    estimated = {"first": 100.0, "second": 120.0, "third": 130.0}
+    compiled = {"first": 80.0, "second": 70.0, "third": 75.0}
+
+    def examined(self: PredictingEvaluator, lowered: Lowered) -> Outcome:
+        return outcome(compiled[lowered.code])
+
+    monkeypatch.setattr(PredictingEvaluator, "_examined", examined)
+    monkeypatch.setattr(processor, "usable_cpus", lambda: range(cpus))
+    programs = [Lowered.of(name, estimate_ns=ns) for name, ns in estimated.items()]
+    evaluating.build(programs)
+    best_ns, found = None, []
+    for program in programs:
+        found.append(time_ns(evaluating, program, best_ns))
+        best_ns = min(found)
+    assert found == [80.0, 120.0, 130.0]
+
+
+def outcome(time_ns: float) -> Outcome:
+    return Outcome(Timing(time_ns, time_ns, time_ns, 0))
 
 
 def test_what_may_be_handed_out_is(evaluating: PredictingEvaluator) -> None:
@@ -138,7 +166,7 @@ def test_an_estimate_is_what_lowering_says_and_infinite_where_it_says_nothing(
     for candidate in random_candidates(space_of(KERNEL), 3, seed=5):
         lowered = evaluating.lower(candidate)
         assert isinstance(lowered, Lowered)
-        assert evaluating.estimate_ns(candidate) == evaluating._programs[lowered.digest].estimate_ns
+        assert evaluating.estimate_ns(candidate) == lowered.estimate_ns
 
     def refuse(kernel: object, candidate: object) -> NoReturn:
         raise LoweringError("decisions that are no program")
@@ -169,11 +197,8 @@ def test_races_of_what_may_be_handed_out_are_seen_although_all_values_are_right(
     assert outcome.failure is Failure.CRASH
     assert "race: thread" in outcome.message
     slowest = drawn(evaluating)[-1]
-    assert (
-        evaluating._programs[slowest.digest].estimate_ns
-        > PROMISING * evaluating._programs[best.digest].estimate_ns
-    )
-    evaluating.run(slowest, None)
+    assert slowest.estimate_ns > PROMISING * best.estimate_ns
+    evaluating.build([slowest])
     assert slowest.digest in evaluating._known, "beside what is wrong, nothing is slow"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.pipeline import nests
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.expressions import Gather, Interleave, Lane, Pack, Select, type_of
@@ -333,3 +335,14 @@ def test_what_is_stored_is_as_wide_as_vectors_of_the_machine(sum_type: str) -> N
     body = lowered(file, scheduled(instance(file.backbone), {}, {}), 16).body
     kinds = [type_of(s.value) for s in statements(body) if isinstance(s, Store)]
     assert max(kind.lanes * kind.dtype.nbytes for kind in kinds) == 16
+
+
+def test_who_is_done_with_lowering_leaves_others_their_depth() -> None:
+    """Several threads lower at a time, and the limit is one for all."""
+    usual = sys.getrecursionlimit()
+    first, second = nests._depth.further(), nests._depth.further()
+    with second:
+        with first:
+            assert sys.getrecursionlimit() == nests.MOST_FRAMES
+        assert sys.getrecursionlimit() == nests.MOST_FRAMES
+    assert sys.getrecursionlimit() == usual

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacedsl import c_compilers
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.codegen.running.harness import harness_library
@@ -73,3 +74,12 @@ def test_each_element_may_have_a_tolerance_of_its_own(dtype: DType, tmp_path: Pa
     message = first_difference(numbers(dtype, found), numbers(dtype, expected), tolerances)
     assert differing == 3
     assert message.endswith("; 3 of 9 elements differ")
+
+
+def test_each_processor_has_a_harness_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is built for all that a processor can do may be found from another one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = [harness_library(matmul(8, 8, 8).backbone, find_compiler(), tmp_path) for _ in range(2)]
+    monkeypatch.setattr(c_compilers, "processor", lambda: "another one")
+    found.append(harness_library(matmul(8, 8, 8).backbone, find_compiler(), tmp_path))
+    assert found[0] == found[1] != found[2]
