@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.domains import bits
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.search.costs.model import Decisions, Plan
 from spacedsl.search.descent import Descent
@@ -99,7 +100,7 @@ class Neighbourhood:
         if not by_choice:
             return None
         changed = _drawn(by_choice[choice or _drawn(list(by_choice), rng)], rng)
-        values = list(_values(self.root.mask(changed) & ~known.mask(changed)))
+        values = list(bits(self.root.mask(changed) & ~known.mask(changed)))
         candidate = instance.restrict(self.root, changed, _drawn(values, rng)) if values else None
         if candidate is None:
             return None
@@ -220,14 +221,7 @@ def _decided(instance: Instance, steps: Sequence[Step]) -> list[Variable]:
 
 def _named(variable: Variable, mask: int) -> dict[str | int, int]:
     """The values of a mask: of variables that have others on offer, equal bits are different values."""
-    return {variable.universe[value.bit_length() - 1]: value for value in _values(mask)}
-
-
-def _values(mask: int) -> Iterator[int]:
-    """Each of the values, as a mask of its own."""
-    while mask:
-        yield mask & -mask
-        mask &= mask - 1
+    return {variable.universe[value.bit_length() - 1]: value for value in bits(mask)}
 
 
 def _by_choice(variables: Iterable[Variable]) -> dict[str, list[Variable]]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import Branches
+from spacedsl.engine.domains import bits
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.engine.native import descents as native
 from spacedsl.language import space as lang
@@ -51,7 +52,7 @@ class _Split:
     def masks(self, domain: int) -> tuple[int, ...]:
         """The non-empty parts of a domain; a single one where there is nothing to decide at this place."""
         if not self.groups:
-            return tuple(_bits(domain))
+            return tuple(bits(domain))
         parts = [domain & group for group in self.groups if domain & group]
         named = sum(parts)
         return (*parts, domain & ~named) if domain & ~named else tuple(parts)
@@ -111,7 +112,7 @@ class SmallestDomain:
         if smallest is None:
             return None
         _, variable, domain = smallest
-        return Branching(variable, tuple(_bits(domain)))
+        return Branching(variable, tuple(bits(domain)))
 
 
 def branches_of(ordering: Ordering) -> Branches:
@@ -237,10 +238,3 @@ class _Items:
 
 def _error(span: Span, message: str) -> DiagnosticError:
     return DiagnosticError([Diagnostic("SP085", message, span)])
-
-
-def _bits(mask: int) -> Iterator[int]:
-    """The single bits of a mask, lowest first."""
-    while mask:
-        yield mask & -mask
-        mask &= mask - 1

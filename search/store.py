@@ -17,10 +17,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from tempfile import mkdtemp
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -404,15 +402,19 @@ class Store:
 
     def spent(self) -> tuple[float, int]:
         """Seconds of search and evaluations that are committed."""
-        seconds, evaluations = self._connection.execute(
-            "SELECT COALESCE(MAX(seconds), 0), COUNT(*) FROM evaluation"
-        ).fetchone()
-        (drawn_s,) = self._connection.execute("SELECT COALESCE(MAX(seconds), 0) FROM iteration").fetchone()
-        return float(max(seconds, drawn_s)), int(evaluations)
+        with self._readable():
+            seconds, evaluations = self._connection.execute(
+                "SELECT COALESCE(MAX(seconds), 0), COUNT(*) FROM evaluation"
+            ).fetchone()
+            (drawn_s,) = self._connection.execute(
+                "SELECT COALESCE(MAX(seconds), 0) FROM iteration"
+            ).fetchone()
+            return float(max(seconds, drawn_s)), int(evaluations)
 
     def code(self, digest: str) -> str | None:
-        row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
-        return None if row is None else str(row[0])
+        with self._readable():
+            row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
+            return None if row is None else str(row[0])
 
 
 def _read_only(database: Path) -> sqlite3.Connection:
@@ -443,37 +445,6 @@ def target_of(folder: Path) -> str:
     """What a run is for: `cpu` or `cuda`. Raises `StoreError`."""
     with Store.open(folder, read_only=True) as store:
         return store.about().target
-
-
-def new_folder(parent: Path, kernel: str, now: datetime) -> Path:
-    """A folder for a new run, made here so that two runs of one second do not share it."""
-    stem = f"{kernel}-{now:%Y%m%d-%H%M%S}"
-    parent.mkdir(parents=True, exist_ok=True)
-    for number in range(1, 1000):
-        folder = parent / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
-    raise StoreError(f"{parent} holds a thousand runs of this second")
-
-
-def check_parent(parent: Path) -> None:
-    """Raises `StoreError` or `OSError` where no run could be kept below it, which need not be there yet.
-
-    A folder is made where the path begins to exist, and removed again.
-    """
-    there = next(folder for folder in (parent, *parent.absolute().parents) if os.path.lexists(folder))
-    if not there.exists():
-        raise StoreError(f"{there}: a link to {there.readlink()}, which is not there")
-    try:
-        Path(mkdtemp(dir=there)).rmdir()
-    except FileNotFoundError:
-        raise StoreError(f"{parent}: no folder can be made there") from None
-    except OSError as error:
-        error.filename = str(there)
-        raise
 
 
 def _locked(folder: Path) -> IO[str]:

@@ -11,14 +11,13 @@ a batch with naive kernels and the peers. `report` says what came of it, beside 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.arguments import run
 from benchmarks.gpu import folder as folders
-from benchmarks.gpu.arguments import parsers
+from benchmarks.gpu.arguments import parsers, write_document
 from benchmarks.gpu.cases import BY_NAME
 from benchmarks.gpu.folder import SkippedError
 from benchmarks.gpu.report import report, show
@@ -67,8 +66,7 @@ def _write(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     made = report(options.folder)
-    if options.json is not None:
-        options.json.write_text(json.dumps(made.as_document(), indent=2) + "\n", encoding="utf-8")
+    write_document(made.as_document(), options.json)
     show(made, console())
     return 0
 

@@ -427,11 +427,6 @@ def _apart(tensor: Tensor) -> int:
     return -(-tensor.span // unit) * unit
 
 
-def _tensors(program: Program) -> tuple[Tensor, ...]:
-    """Arguments and memory of the program's own."""
-    return (*program.tensors, *own_memory(program))
-
-
 def _block(
     program: Program,
     body: Sequence[Statement],

@@ -127,7 +127,7 @@ def _may_be_same(one: Element, other: Element) -> bool:
     (name, index, kind), (other_name, other_index, other_kind) = one, other
     if name != other_name:
         return False
-    if (index.terms, index.shares) != (other_index.terms, other_index.shares):
+    if replace(index, constant=0) != replace(other_index, constant=0):
         return True
     distance = other_index.constant - index.constant
     return -other_kind.lanes < distance < kind.lanes

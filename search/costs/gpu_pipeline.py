@@ -84,7 +84,7 @@ class _GpuEstimate(Estimate):
         warps = max(-(-self.lanes(step) // device.warp) for step in steps)
         work = _Work()
         for step in steps:
-            self.add(step, blocks, work)
+            self.add(step, work)
         shared = sum(self.stored(s.stage.name) for s in steps if s.is_last and self.is_shared(s))
         per_sm = device.rooms(warps * device.warp, REGISTERS, shared)
         resident = max(1, min(per_sm, -(-blocks // device.sms)))
@@ -130,7 +130,7 @@ class _GpuEstimate(Estimate):
 
     # ---- Steps -------------------------------------------------------------------------------------------
 
-    def add(self, step: Step, blocks: int, work: _Work) -> None:
+    def add(self, step: Step, work: _Work) -> None:
         """What a step does, in all blocks."""
         device, point = self.device, self.of(step, self.along(step))
         lanes = self.lanes(step)

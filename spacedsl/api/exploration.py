@@ -50,7 +50,8 @@ from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
-from spacedsl.search.store import About, Store, check_parent, new_folder
+from spacedsl.search.run_folders import check_parent, new_folder
+from spacedsl.search.store import About, Store
 from spacedsl.search.tree import Step
 from spacedsl.search.tree import replay as follow
 

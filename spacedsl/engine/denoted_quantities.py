@@ -135,7 +135,7 @@ class DenotedQuantities:
             case Division(up, dividend, divisor):
                 return divided(self._evaluate(dividend, scope, a), self._evaluate(divisor, scope, a), up)
             case Extremum(greatest, operands):
-                values = [v for each in operands for v in self._operand(each, greatest, scope, a)]
+                values = [v for each in operands for v in self._operand(each, scope, a)]
                 return max(values, default=-INFINITE) if greatest else min(values, default=INFINITE)
             case Aggregate(function):
                 return self._aggregate(function, self._members(term, scope, a))
@@ -147,7 +147,7 @@ class DenotedQuantities:
                 chosen = next(branch for mask, branch in branches if mask >> number & 1)
                 return self._evaluate(chosen, scope, a)
 
-    def _operand(self, term: Term, greatest: bool, scope: _Scope, a: Assignment) -> list[int]:
+    def _operand(self, term: Term, scope: _Scope, a: Assignment) -> list[int]:
         """The values of an operand of an extremum: none of an empty aggregate."""
         if isinstance(term, Aggregate) and term.function in (Aggregation.MIN, Aggregation.MAX):
             values = self._members(term, scope, a)

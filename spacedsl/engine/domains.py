@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.compiler.ir import FOLLOWED_BITS, WIDEST
 
 Inverses = Sequence[int] | Mapping[int, int]
 """The mask of the other orientation, by mask."""
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Each value of a domain as a domain of its own, the lowest bit first."""
+    while mask:
+        yield mask & -mask
+        mask &= mask - 1
 
 
 def rounded_down(bound: int) -> int:

@@ -1,8 +1,8 @@
-"""Views: a coarser look at candidates, by which searches group those of one structure.
+"""Views: a coarser look at candidates, by which a search may group those of one structure.
 
 In: an instance and a view of its space. Out: for each candidate a hash, which covers, for each instance of
 the choices that the view lists, in order of position, which groups of values are still possible, and nothing
-else. It is the same in every process.
+else. It is the same in every process. The searches of `search/` do not go by it.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ from spacedsl.search import climbs, state
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.run import Options
+from spacedsl.search.run_folders import check_parent, new_folder
 from spacedsl.search.state import Drawn, Evaluation, Iteration
-from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, check_parent, new_folder
+from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError
 from spacedsl.search.tree import Expansion, Step
 from tests.search.long_run import ABOUT, run
 
@@ -306,6 +307,24 @@ def test_a_damaged_record_is_refused_wherever_the_damage_is(tmp_path: Path, dama
 
     with pytest.raises(DamagedError, match=str(tmp_path)):
         read()
+
+
+@pytest.mark.parametrize(
+    ("table", "read"),
+    [
+        ("evaluation", lambda store: store.spent()),
+        ("iteration", lambda store: store.spent()),
+        ("code", lambda store: store.code("0")),
+    ],
+)
+def test_what_is_read_by_itself_is_refused_as_well(
+    tmp_path: Path, table: str, read: Callable[[Store], object]
+) -> None:
+    run(tmp_path, evaluations=5)
+    with Store.open(tmp_path) as store:
+        store._connection.execute(f"DROP TABLE {table}")
+        with pytest.raises(DamagedError, match=str(tmp_path)):
+            read(store)
 
 
 def test_a_record_that_was_cut_off_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ environment of its own; over there, nobody needs it. `report` says what came of 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from rich.console import Console
 
 from benchmarks import LIBRARY
 from benchmarks.arguments import duration_s, run
-from benchmarks.gpu.arguments import parsers
+from benchmarks.gpu.arguments import parsers, write_document
 from benchmarks.gpu.folder import SkippedError, check_output, explore, runs_of
 from benchmarks.installed import PEERS_PYTHON, peers_python
 from benchmarks.pipelines import halide
@@ -122,8 +121,7 @@ def _runs(options: argparse.Namespace, say: folders.Say) -> tuple[list[Path], li
 
 def _report(options: argparse.Namespace) -> int:
     made = report(options.folder)
-    if options.json is not None:
-        options.json.write_text(json.dumps(made.as_document(), indent=2) + "\n", encoding="utf-8")
+    write_document(made.as_document(), options.json)
     show(made, console())
     return 0
 

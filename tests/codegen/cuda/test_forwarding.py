@@ -8,8 +8,10 @@ from spacedsl.codegen.cuda.forwarding import forwarded
 from spacedsl.codegen.tree.expressions import Add, Index, Load, Number, Pack, Register, Type
 from spacedsl.codegen.tree.program import Assign, CopyAhead, Grid, Loop, Statement, Store, Where
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import quotient, variable
 
 F32 = Type(DType.F32)
+HALF, THIRD = (quotient(variable("t"), divisor).terms[0][0] for divisor in (2, 3))
 X, Y, Z = (Register(name, F32) for name in "xyz")
 HERE = Index(0, (("t", 1),))
 
@@ -85,3 +87,12 @@ def test_what_some_threads_store_all_of_them_have() -> None:
     own = Where(some, (Assign(Z, Number(1, F32)), Store("A", HERE, Z)))
     assert body(own, load(Y, "A"))[1] == load(Y, "A")
     assert body(Where(some, (load(Z, "A"),)), load(Y, "A"))[1] == load(Y, "A")
+
+
+def test_positions_that_are_no_multiples_of_each_other_may_be_one() -> None:
+    """A[t / 2] and A[t / 3 + 1] are the same where t is 4; A[t / 2 + 1] is never A[t / 2]."""
+    kept = Store("A", Index(0, atoms=((HALF, 1),)), X)
+    other, beside = (Store("A", Index(1, atoms=((atom, 1),)), Z) for atom in (THIRD, HALF))
+    loaded = load(Y, "A", kept.index)
+    assert body(kept, other, loaded) == (kept, other, loaded)
+    assert body(kept, beside, loaded) == (kept, beside, Assign(Y, X))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,7 +46,6 @@ from tests.codegen.tree.mutants import unrefused
 from tests.kernels.samples import LIBRARY
 
 Body = tuple[Statement, ...]
-Edit = Callable[[Statement, int], Iterator[tuple[str, Body]]]
 """Mistakes that can be made with a statement, in a block of so many threads."""
 
 

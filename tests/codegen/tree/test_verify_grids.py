@@ -27,7 +27,7 @@ from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.tensors import Tensor
 
-F32, F32X4 = Type(DType.F32), Type(DType.F32, 4)
+F32 = Type(DType.F32)
 BLOCKS = (Coordinate("i0", True, 4, 8), Coordinate("j0", True, 1, 4), Coordinate("j1", False, 1, 16))
 """32 blocks of 16 threads: 8 rows, 4 times 16 columns."""
 

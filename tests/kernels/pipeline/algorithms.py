@@ -40,8 +40,6 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.bounds import infer
 
-_FLOATS = tuple(t for t in DType if t.is_float)
-_INTEGERS = tuple(t for t in DType if t.is_integer)
 _ARITHMETIC = ("+", "-", "*", "/", "min", "max")
 _OF_INTEGERS = ("%", "&", "|", "^", "<<", ">>")
 _FUNCTIONS = tuple(name for name in get_args(Function) if name not in ("abs", "pow", "atan2"))
