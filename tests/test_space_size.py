@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spacedsl.api.solving import pose_unmeasured
-from spacedsl.api.space_size import SpaceSize, estimate, measure_size
+from spacedsl.api.space_size import SpaceSize, _counted, _Prober, estimate, measure_size
 from spacedsl.cli.stats import estimated, number
 from spacedsl.engine.instance import Engine
 from spacedsl.engine.native.sizes import Probes
@@ -105,3 +106,30 @@ def test_a_small_space_is_counted_and_estimated(engine: Engine) -> None:
     assert all(abs(10 ** (e.log10 or 0) - 744) < 744 for e in found.estimates)
     assert found.dead_end_rate == found.dead_end_ci[0] == 0 < found.dead_end_ci[1] < 1
     assert found.best is min(found.estimates, key=lambda e: abs(e.skewness))
+
+
+@pytest.mark.parametrize(
+    ("node_s", "leaves", "counted"),
+    [
+        (1e-6, 500_000, 500_000),
+        (1e-6, 5_000_000, None),
+        (1e-3, 900, 900),
+        (1e-3, 500_000, None),
+        (0.1, 3, 3),
+    ],
+)
+def test_a_tree_is_counted_in_about_as_much_time_as_there_is(
+    node_s: float, leaves: int, counted: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of nodes that take long there are only a few to be looked at."""
+    now = 0.0
+
+    def count(most: int) -> int | None:
+        nonlocal now
+        now += node_s * min(most, leaves)
+        return leaves if leaves <= most else None
+
+    monkeypatch.setattr(time, "thread_time", lambda: now)
+    prober = _Prober(lambda *_: Probes(), lambda *_: Probes(), count)
+    assert _counted(prober, 4_000_000, 1.0) == counted
+    assert now <= max(3.0, 1_000 * node_s)

@@ -66,19 +66,19 @@ class Solution:
 
 
 def pose_unmeasured(
-    path: Path,
+    path: Path | str,
     *,
     sizes: Mapping[str, int] | None = None,
-    space: Path | None = None,
+    space: Path | str | None = None,
     target: str | None = None,
-    device: Path | None = None,
+    device: Path | str | None = None,
     engine: Engine = Engine.PYTHON,
 ) -> Unmeasured:
     """For the machine that is named, or that the kernel file names, or a CPU.
 
     Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`, `UnknownNameError`.
     """
-    kernel = load_any(path, sizes or {})
+    kernel = load_any(Path(path), sizes or {})
     machine: Device | None = None
     usual = kernel.space
     if isinstance(kernel, PlainFile):
@@ -86,10 +86,11 @@ def pose_unmeasured(
             flag = "target" if target is not None else "device"
             raise UnknownNameError(f"{path}: a plain kernel is for no machine: leave out --{flag}")
     else:
-        machine = named_device(kernel, target, device) or load_any_device(DEVICE)
+        named = None if device is None else Path(device)
+        machine = named_device(kernel, target, named) or load_any_device(DEVICE)
         kernel = kernel.made_for(machine.kind)
         usual = kernel.space_for(machine.kind)
-    space_path = space or usual
+    space_path = usual if space is None else Path(space)
     compiled = compile_space(load_space(space_path))
     instance = instantiate(compiled, kernel.backbone, machine, engine)
     root = instance.root()

@@ -29,11 +29,16 @@ COUNTED_PER_S = {Engine.NATIVE: 1_000_000, Engine.PYTHON: 10_000}
 NODES_OF_ONE = 4
 """Of a tree that is counted there may be so many for each of these: the estimate may have been too low."""
 
+FIRST_COUNTED, COUNTING_MORE = 1_000, 8
+"""Nodes of a tree that are tried to be enough at first, and how many times as many the next ones are."""
+
 DOMINANT_SHARE = 0.1
 """Of the sum of an estimate: a single probe that has more makes its interval doubtful."""
 
 FEWEST_PROBES = 30
 """Of an estimate whose skewness says something."""
+
+_TICK_S = 1e-6
 
 _BATCH = 4096
 _FIRST_NODES = 2_000
@@ -114,7 +119,9 @@ def measure_size(root: Candidate, rule: Ordering, seed: int, seconds: float) -> 
     estimates = [estimate("knuth", walks), *([estimate("chen", strata)] if len(strata) else [])]
     dead_ends = int((walks.m == 0).sum())
     return SpaceSize(
-        exact=prober.count(NODES_OF_ONE * counted) if _is_at_most(estimates[0], counted) else None,
+        exact=_counted(prober, NODES_OF_ONE * counted, seconds)
+        if _is_at_most(estimates[0], counted)
+        else None,
         estimates=tuple(estimates),
         walks=len(walks),
         dead_end_rate=dead_ends / len(walks),
@@ -129,6 +136,24 @@ def _spend(seconds: float, work: Callable[[], None]) -> None:
         work()
         if time.thread_time() >= deadline:
             return
+
+
+def _counted(prober: _Prober, most: int, seconds: float) -> int | None:
+    """In a tree of at most so many nodes; None where it has more, or takes more than about twice that time.
+
+    Nodes of one space take a hundred times as long as those of another: a few say how many there is time for.
+    """
+    nodes, deadline = min(FIRST_COUNTED, most), time.thread_time() + 2 * seconds
+    while True:
+        began = time.thread_time()
+        found = prober.count(nodes)
+        ended = time.thread_time()
+        if found is not None or nodes == most or ended >= deadline:
+            return found
+        affordable = nodes * (deadline - ended) / max(ended - began, _TICK_S)
+        if affordable <= nodes:
+            return None
+        nodes = min(most, math.ceil(min(COUNTING_MORE * nodes, affordable)))
 
 
 def _is_at_most(estimate: Estimate, count: int) -> bool:

@@ -33,7 +33,7 @@ def fmt(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Lay `.space` files out anew, with all of their comments; a file with errors is left as it is."""
+    """Lay `.space` files out anew, with all of their comments; one that cannot be parsed is left as it is."""
     from spacedsl.diagnostics import DiagnosticError
     from spacedsl.language.formatter import format_source
 

@@ -29,6 +29,9 @@ Narrowed = tuple[str, Objects, Iterable[str | int]]
 Grouping = Callable[[int, Binding], Hashable]
 """The group of a requirement, by number, on a binding of its variables."""
 
+_EARLY = 0.9
+"""Of the time that a solver has: one that has no answer before was interrupted."""
+
 
 class CpSatModel:
     """Built once for an instance; questions are asked of it with decisions narrowed to sets of values."""
@@ -87,6 +90,8 @@ class CpSatModel:
         model.add_assumptions([model.get_bool_var_from_proto_index(index) for index in named])
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.INFEASIBLE):
+            if solver.wall_time < _EARLY * solver.parameters.max_time_in_seconds:
+                raise KeyboardInterrupt  # which ends the solver, and is not told to anybody else
             raise TimeoutError(f"CP-SAT gave no answer: {solver.status_name(status)}")
         if status != cp_model.INFEASIBLE:
             return None

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from collections.abc import Hashable
+
 import pytest
 
 from spacedsl.engine.enumerate import enumerate_solutions
-from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
+from spacedsl.oracle.cp_sat import Binding, CpSatModel, NotTranslatedError
 from tests.engine.examples import load_text
 from tests.engine.small import Machine, Things, things, world
 
@@ -114,3 +119,22 @@ def test_numbers_beyond_what_the_other_side_can_be_decide_comparisons(rule: str,
     kernel = Things(things(2))
     assert CpSatModel(space, kernel, Machine()).count() == expected
     assert len(list(enumerate_solutions(space, kernel, Machine()))) == expected
+
+
+def test_an_interrupt_ends_the_solver_and_is_no_timeout() -> None:
+    """Thirteen pigeons in twelve holes, which CP-SAT does not get done with."""
+    space = load_text(
+        'set Pigeons: iterator = "$kernel.things" end\n'
+        'choice integer hole($p in Pigeons): "range(12)" end\n'
+        "require forall $a in Pigeons: forall $b in Pigeons: hole($a) != hole($b)\n"
+    )
+
+    def pair(number: int, binding: Binding) -> Hashable:
+        return frozenset(str(each) for each in binding.values())
+
+    model = CpSatModel(space, Things(things(13)), Machine(), grouping=pair)
+    interrupting = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.core({}, model.groups, timeout_s=600)
+    interrupting.join()
