@@ -103,8 +103,8 @@ class HostExpression:
     def evaluate(self, environment: Mapping[str, object]) -> object:
         """The value, with the variables' objects in `environment` (names without `$`).
 
-        A list is returned as a tuple and a set of comparable values as a sorted tuple; a callback returns an
-        `Addition`. Raises `DiagnosticError` (SP062, SP063) at the place in the string that failed.
+        A list is returned as a tuple and a set as a sorted tuple, objects by their names; a callback returns
+        an `Addition`. Raises `DiagnosticError` (SP062, SP063) at the place in the string that failed.
         """
         objects = [environment[name] for name in self._parameters]
         try:
@@ -126,8 +126,7 @@ class HostExpression:
                 raise RefusedError("the callback returned no `Addition`")
             return value
         if isinstance(value, frozenset):
-            elements: Any = value
-            return tuple(sorted(elements))
+            return _in_order(value)
         return tuple(value) if isinstance(value, (list, range)) else value
 
     def _failure(self, error: Exception, environment: Mapping[str, object]) -> Diagnostic:
@@ -153,6 +152,15 @@ class HostExpression:
 
     def _inside(self, start: int, end: int) -> Span:
         return Span(self.span.source, self.span.start + start, self.span.start + end)
+
+
+def _in_order(elements: frozenset[Any]) -> tuple[Any, ...]:
+    """Values as they compare, objects by their names."""
+    if not elements or not all(hasattr(each, "name") for each in elements):
+        return tuple(sorted(elements))
+    if len({str(each.name) for each in elements}) < len(elements):
+        raise RefusedError("objects of a set have one name, and no order")
+    return tuple(sorted(elements, key=lambda each: str(each.name)))
 
 
 def host_expression(text: str, span: Span, kind: HostKind = HostKind.VALUE) -> HostExpression:

@@ -7,7 +7,7 @@ the language, and the edit that repairs it. An edit is offered when the parser, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lark import Lark, Token
@@ -197,6 +197,13 @@ class _Mistake:
             return False
         return True
 
+    def _named(self, word: str) -> Iterator[Token]:
+        """What follows, were this word a name: here, and wherever it is used like one."""
+        following = self._following(self.position)
+        for token, after in zip(following, [*following[1:], None], strict=True):
+            is_name = token is self.token or (str(token) == word and str(after) == "(")
+            yield Token("NAME", word) if is_name else token
+
     def _following(self, start: int) -> list[Token]:
         return self.tokens[start : start + _READ_ON]
 
@@ -304,11 +311,7 @@ class _Mistake:
             hint = f"sets are written in CamelCase: `{''.join(w.capitalize() for w in word.split('_'))}`"
         elif self.token.type == "NAME" and "VARIABLE" in accepted:
             hint = f"variables begin with `$`: `${word}`"
-        elif (
-            "NAME" in accepted
-            and word.isidentifier()
-            and self._reads_on([Token("NAME", word), *self._following(self.position + 1)])
-        ):
+        elif "NAME" in accepted and word.isidentifier() and self._reads_on(self._named(word)):
             hint = f"`{word}` is a word of the language: choose another name"
         return Diagnostic("SP002", message, self._here(), hint)
 

@@ -48,6 +48,19 @@ def test_an_expression_has_the_value_that_python_gives_it(text: str, value: obje
     assert evaluate(text) == value
 
 
+@pytest.mark.parametrize("text", ["set($kernel.items)", "{t for s in $x.sizes for t in $kernel.items}"])
+def test_objects_of_a_set_are_in_the_order_of_their_names(text: str) -> None:
+    found = evaluate(text)
+    assert isinstance(found, tuple)
+    assert [each.name for each in found] == sorted(item.name for item in KERNEL.items)
+
+
+def test_objects_of_one_name_have_no_order() -> None:
+    twins = expression("{$x, $y}")
+    with pytest.raises(DiagnosticError, match="objects of a set have one name, and no order"):
+        twins.evaluate({"x": Thing("twin", 4), "y": Thing("twin", 6)})
+
+
 def test_the_variables_are_sorted_and_fun_is_the_kernel() -> None:
     found = expression("$y.size + $x.size + len($fun.items) + $y.size")
     assert found.variables == ("kernel", "x", "y")

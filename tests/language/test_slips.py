@@ -175,6 +175,9 @@ UNREADABLE = [
      "`set` is a word of the language: choose another name"),
     ("choice enum value($x in Items):\n  value A:\nend", 1, 13,
      "`value` is a word of the language: choose another name"),
+    ("choice enum where($x in Items): value A: value B: end\n"
+     "require forall $x in Items: where($x) is A && \"$x.id > 1\"", 1, 13,
+     "`where` is a word of the language: choose another name"),
     ("set Foo: iterator = \u201c$kernel.foo\u201d end", 1, 21,
      "write `\"` around host expressions, `'` in them"),
     ("set\u00a0Foo: end", 1, 4, "write a plain blank"),
