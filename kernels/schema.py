@@ -128,7 +128,7 @@ class ScalarEntry(_Entry):
     """A scalar argument of a pipeline."""
 
     dtype: PipelineTypeName
-    value: StrictInt | StrictFloat
+    value: StrictBool | StrictInt | StrictFloat
     """What is explored and checked with."""
 
 

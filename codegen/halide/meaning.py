@@ -73,7 +73,10 @@ class Meaning:
             case Cast(_, operand), Cast(_, given) if operand.dtype.is_float and dtype.is_integer:
                 values, way = self.values(given), dtype.by_way_of
                 is_within = dtype.least <= values.low and values.high <= dtype.greatest
-                return made if is_within or way is dtype else Cast(dtype, Cast(way, operand)), plain
+                return made if is_within or way is dtype else narrowed(dtype, Cast(way, operand)), plain
+            case Cast(_, Cast(_, value) as operand), _ if dtype.is_integer and value.dtype.is_float:
+                is_narrower = operand.dtype.is_integer and dtype.nbytes < operand.dtype.nbytes
+                return narrowed(dtype, operand) if is_narrower else made, plain
         return made, plain
 
     def _is_held(self, plain: Expression) -> bool:
@@ -86,6 +89,14 @@ def zero(dtype: DType) -> Constant:
     if dtype is DType.BOOL:
         return Constant(False, dtype)
     return Constant(0.0 if dtype.is_float else 0, dtype)
+
+
+def narrowed(dtype: DType, whole: Expression) -> Expression:
+    """The last bits of an integer that a float was cut to: vectors of these would hold the nearest number of
+    the narrow type instead, where Halide does not see which bits are left.
+    """
+    mask = Constant((1 << 8 * dtype.nbytes) - 1, whole.dtype)
+    return Cast(dtype, Binary("&", whole, mask))
 
 
 def unsigned(node: Expression) -> Expression:

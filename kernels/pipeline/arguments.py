@@ -7,7 +7,9 @@ one for each value of each output, in the order of the file; the parameters. Whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Stage
@@ -50,6 +52,15 @@ def value_names(stage: Stage) -> tuple[str, ...]:
     if len(stage.values) == 1:
         return (stage.name,)
     return tuple(f"{stage.name}_{element}" for element in range(len(stage.values)))
+
+
+def ambiguous(algorithm: Algorithm) -> Iterator[tuple[str, str]]:
+    """Outputs of several values of which an array is called as another argument is: the output, the array."""
+    outputs = {name: value_names(algorithm.stage(name)) for name in algorithm.outputs}
+    given = [*(i.name for i in algorithm.inputs), *(p.name for p in algorithm.parameters)]
+    count = Counter([*given, *chain.from_iterable(outputs.values())])
+    for output, arrays in outputs.items():
+        yield from ((output, array) for array in arrays if array != output and count[array] > 1)
 
 
 def _dense(name: str, dtype: DType, box: Box, is_output: bool) -> Tensor:

@@ -50,7 +50,7 @@ MOST_LEVELS = 256
 
 def parameter(name: str, dtype: DType, value: float) -> Parameter:
     """Raises KF065 where the type does not hold the value."""
-    if math.isfinite(value):
+    if math.isfinite(value) and (dtype is DType.BOOL or not isinstance(value, bool)):
         if dtype.is_float:
             with suppress(TypeMismatchError):
                 return Parameter(name, dtype, nearest(value, dtype))
@@ -173,6 +173,12 @@ def beyond(
     if rule != "constant_exterior":
         return inner, inner
     return selection([inside(positions, within), inner, outside]), inner
+
+
+def called_twice(output: str, array: str) -> DefinitionError:
+    """Of what `arguments.ambiguous` has found."""
+    message = f"`{array}` is an array with values of `{output}`, and something else"
+    return DefinitionError("KF011", message, "give one of the two another name")
 
 
 def out_of_bounds(problem: Problem, inputs: Sequence[Input]) -> DefinitionError:

@@ -94,6 +94,8 @@ def mux(index: Operand, values: Sequence[Operand]) -> Expression:
     """The value of a number; of greater ones, the last one."""
     if not values:
         raise TypeMismatchError("`mux` takes a number and the values to choose from")
+    if typed(index).dtype.is_float:
+        raise TypeMismatchError(f"`mux` chooses by an integer, not by {typed(index).dtype.label}")
     *first, result = matched(values)
     for position, value in reversed(list(enumerate(first))):
         result = select(binary("==", index, position), value, result)

@@ -21,11 +21,12 @@ from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document, PlacedText
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
-from spacedsl.kernels.pipeline.arguments import arguments, parameters
+from spacedsl.kernels.pipeline.arguments import ambiguous, arguments, parameters
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.bounds import Problem, infer
 from spacedsl.kernels.pipeline.build import build
 from spacedsl.kernels.pipeline.definitions import (
+    called_twice,
     out_of_bounds,
     parameter,
     points,
@@ -164,6 +165,10 @@ class _Loader(SizeReader):
             tuple(stage for stage in stages if stage.name in needed),
             MappingProxyType(outputs),
         )
+        for output, array in ambiguous(algorithm):
+            found = called_twice(output, array)
+            self.report.error(found.code, str(found), self.document.key("outputs", output), found.hint)
+        self.stop()
         backbone = build(algorithm, needed, _tiles(entry.decisions))
         search = search_options(self.document, entry.search, self.report.problems)
         report = self.report.problems if needs_space else []

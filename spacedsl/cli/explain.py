@@ -82,7 +82,7 @@ def explain(
     time: Annotated[
         str | None,
         typer.Option(
-            "--time", "-t", metavar="1m", help="Give up after this long: 90s, 3m, 1h30m. Default: 1m."
+            "--time", "-t", metavar="1m", help="Give a proof up after this long: 90s, 3m, 1h30m. Default: 1m."
         ),
     ] = None,
     size: Sizes = None,

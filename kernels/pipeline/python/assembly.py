@@ -13,6 +13,7 @@ from types import MappingProxyType
 from spacedsl.kernels.located_yaml import MOST_CHARACTERS
 from spacedsl.kernels.pipeline import definitions
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Stage, Variable
+from spacedsl.kernels.pipeline.arguments import ambiguous
 from spacedsl.kernels.pipeline.bounds import infer
 from spacedsl.kernels.pipeline.python.callers import Caller, PipelineError, failure, located
 from spacedsl.kernels.pipeline.python.expressions import below
@@ -54,13 +55,17 @@ def algorithm_of(pipeline: Pipeline, sizes: Mapping[str, int] = MappingProxyType
                 callers.read((problem.stage, problem.update), problem.read),
             ).diagnostics
         )
-    return Algorithm(
+    algorithm = Algorithm(
         pipeline.name,
         inputs,
         tuple(p.parameter for p in used.parameters),
         tuple(stage for stage in stages.values() if stage.name in needed),
         MappingProxyType(outputs),
     )
+    for name, array in ambiguous(algorithm):
+        output = next(each for each in pipeline.outputs if each.func.name == name)
+        raise failure(definitions.called_twice(name, array), output.caller)
+    return algorithm
 
 
 def text_of(pipeline: Pipeline, sizes: Mapping[str, int] = MappingProxyType({})) -> str:

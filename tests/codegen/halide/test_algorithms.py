@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -222,6 +223,17 @@ def edged(edge: str) -> PipelineFile:
     value = "7, " * (edge == "constant_exterior")
     stages = f"f(x, y) = {edge}(photo, {value}x - 9, y + 3, 1) + {edge}(photo, {value}3 - x, 2 * y, 0)"
     return pipeline(stages, "{f: {x: 30, y: 8}}", "{photo: {dtype: u8, extents: [6, 5, 2]}}")
+
+
+def test_vectors_of_floats_that_narrow_integers_do_not_hold_are_their_last_bits(tmp_path: Path) -> None:
+    file = pipeline(
+        "f(x) = u8(a(x) * 1000)\ng(x) = i16(a(x) * 100000)\nh(x) = i8(i32(a(x) * 1000))\nk(x) = u8_sat(a(x))",
+        "{f: {x: 64}, g: {x: 64}, h: {x: 64}, k: {x: 64}}",
+        "{a: {dtype: f32, extents: [64]}}",
+    )
+    text = re.sub(r"\n( +)(\w)\[x\] = .*", r"\g<0>\n\1\2.vectorize(x, 16)", algorithm_text(file))
+    assert text.count(".vectorize(x, 16)") == 4
+    check({"vectors": [Job(file, text, small(file))]}, tmp_path)
 
 
 def test_edges_are_rules_of_halide(tmp_path: Path) -> None:

@@ -88,6 +88,10 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "the sign of a condition": ("f(x) = -true", [("KF064", 1, 8, "no sign")]),
     "the bits of a condition": ("f(x) = ~true", [("KF064", 1, 8, "not for bool")]),
     "the rest of floats": ("f(x) = a(x) % 2.5", [("KF064", 1, 8, "`%` is for integers, not for f32")]),
+    "a choice by a float": (
+        "f(x) = mux(a(x), 1, 2)",
+        [("KF064", 1, 8, "`mux` chooses by an integer, not by f32")],
+    ),
     "a condition as a term": ("f(x) = true + 1", [("KF064", 1, 8, "is for numbers")]),
     "a condition as an end": ("f(x) = sum[r in 0:true](r)", [("KF063", 1, 19, "whole numbers")]),
     "a number beyond all types": (
@@ -166,6 +170,7 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [("KF065", "0 to 4097 are no values of f16")],
     ),
     "a fraction": ("params: {p: {dtype: i32, value: 0.5}}", [("KF065", "0.5 is no i32")]),
+    "a truth value as a number": ("params: {p: {dtype: f32, value: true}}", [("KF065", "True is no f32")]),
     "an infinite value": ("params: {p: {dtype: i32, value: .inf}}", [("KF065", "inf is no i32")]),
     "a reserved name": ("inputs: {in: {dtype: f32, rank: 1}}", [("KF010", "reserved word")]),
     "no such stage": ("outputs: {g: {x: 3}}", [("KF021", "no stage is called `g`")]),
@@ -209,3 +214,24 @@ def test_a_stage_that_is_read_too_early_is_said_to_stand_below() -> None:
 def test_all_mistakes_are_reported_at_once() -> None:
     text = text_of("f(x) = y\ng(x) = z\nh(x) = f(x) + u8(300.5, 2)", "{h: {x: 3}}")
     assert [d.code for d in mistakes(text)] == ["KF021", "KF021"]
+
+
+SEVERAL = "f(x) = (x, x + 1)\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        text_of(SEVERAL + "g(x) = f_0(x)", "{f: {x: 9}, g: {x: 9}}", "{f_0: {dtype: i32, rank: 1}}"),
+        text_of(SEVERAL, "{f: {x: 9}}", more="params: {f_1: {dtype: i32, value: 1}}\n"),
+        text_of(SEVERAL + "f_0(x) = x", "{f: {x: 9}, f_0: {x: 9}}"),
+    ],
+    ids=["an input", "a parameter", "an output"],
+)
+def test_the_arrays_of_an_output_are_called_as_no_other_argument(text: str) -> None:
+    """Those of `f`, which has two values, are `f_0` and `f_1`."""
+    assert [(d.code, d.span.text) for d in mistakes(text)] == [("KF011", "f")]
+
+
+def test_stages_that_are_kept_inside_may_be_called_as_arrays_are() -> None:
+    assert not mistakes(text_of("f_0(x) = x\nf(x) = (f_0(x), x + 1)", "{f: {x: 9}}"))

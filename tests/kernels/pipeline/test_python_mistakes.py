@@ -110,6 +110,9 @@ def said(path: Path) -> Diagnostic:
         ("g[x, y] = 1\n    return pl.Pipeline('k', g.output(0, 3))", "KF063", "g.output(0, 3)", "empty"),
         ("g[x, y] = 1\n    return pl.Pipeline('k', g.output('a', 3))", "KF064", "g.output(", "neither"),
         ("g[x, y] = 1\n    return pl.Pipeline('k', [g.output(3, 3)] * 2)", "KF011", "g.output(", "already"),
+        ("h = pl.Func('g_0')\n    h[x, y] = 1\n    g[x, y] = (1, 2)\n"
+         "    return pl.Pipeline('k', [g.output(3, 3), h.output(3, 3)])",
+         "KF011", "g.output(", "`g_0` is an array with values of `g`, and something else"),
         ("pl.Pipeline('k', f.output(3, 3), decisions=['f'])", "KF007", "pl.Pipeline(", "no decision"),
         ("pl.Pipeline('k', f.output(3, 3), decisions=[pl.Decision('site', 'f', 'INLINE')])", "KF007",
          "pl.Pipeline(", "no decision"),
