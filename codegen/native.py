@@ -67,7 +67,7 @@ class Function:
         return tuple(t for t in self.kernel.tensors if t.is_output)
 
     def __call__(
-        self, *arguments: ArrayLike, out: Array | tuple[Array, ...] | None = None, **named: ArrayLike
+        self, /, *arguments: ArrayLike, out: Array | tuple[Array, ...] | None = None, **named: ArrayLike
     ) -> Array | tuple[Array, ...]:
         if self.process != os.getpid():
             raise RuntimeError(f"{self.kernel.name} was loaded before this process was forked: load it here")

@@ -81,7 +81,7 @@ def run(**given):
     inputs, parameters, outputs = build()
     for name, value in given.items():
         if name in inputs:
-            buffer = hl.Buffer(np.ascontiguousarray(value))
+            buffer = hl.Buffer(np.asarray(value, order="C"))
             inputs[name].set(placed(buffer, POINTS[name]))
         else:
             parameters[name].set(value)
@@ -134,7 +134,7 @@ def module(
     if any(i.dtype is DType.U64 for i in inputs):
         # The package knows them by another one of their two names.
         known = "value.view(np.ulonglong) if value.dtype == np.uint64 else value"
-        run = run.replace("np.ascontiguousarray(value)", f"np.ascontiguousarray({known})")
+        run = run.replace("np.asarray(value, ", f"np.asarray({known}, ")
     if any(p.dtype is DType.F64 for p in algorithm.parameters):
         held = "hl.Buffer(np.array(value, float)) if isinstance(parameters[name], hl.ImageParam) else value"
         run = run.replace("parameters[name].set(value)", f"parameters[name].set({held})")

@@ -67,6 +67,15 @@ def check(
     np.testing.assert_array_equal(v, 2 * W)
 
 
+def test_a_parameter_may_be_called_self() -> None:
+    text = TEXT.replace("params: {alpha: f32}", "params: {self: f32}").replace("alpha * x", "self * x")
+    kernel = check_kernel(Source("scale", text), Path("scale.yaml")).backbone
+    body = BODY.replace("alpha", "self")
+    scaled = build_function(kernel, prototype(kernel.name, kernel.tensors, kernel.parameters) + body)
+    z, _ = scaled(X, W, self=2)
+    assert np.array_equal(z, 2 * X)
+
+
 def test_inputs_and_parameters_go_by_position_or_by_name(scale: Function) -> None:
     check(scale(X, W, 0.5))
     check(scale(X, alpha=0.5, w=W))

@@ -225,6 +225,11 @@ def edged(edge: str) -> PipelineFile:
     return pipeline(stages, "{f: {x: 30, y: 8}}", "{photo: {dtype: u8, extents: [6, 5, 2]}}")
 
 
+def test_an_input_may_be_a_single_element(tmp_path: Path) -> None:
+    file = pipeline("f(x) = x + i32(z())", "{f: {x: 9}}", "{z: {dtype: u8, rank: 0}}")
+    check({"z": jobs(file, 1)}, tmp_path)
+
+
 def test_vectors_of_floats_that_narrow_integers_do_not_hold_are_their_last_bits(tmp_path: Path) -> None:
     file = pipeline(
         "f(x) = u8(a(x) * 1000)\ng(x) = i16(a(x) * 100000)\nh(x) = i8(i32(a(x) * 1000))\nk(x) = u8_sat(a(x))",
