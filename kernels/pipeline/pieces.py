@@ -16,17 +16,20 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent
+from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Update
 from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.bounds import infer
 from spacedsl.kernels.pipeline.rounding import evaluate_rounded
-from spacedsl.kernels.pipeline.work import points, size
+from spacedsl.kernels.pipeline.work import definitions, points, size
 
 Array = NDArray[Any]
 
 MOST_POINTS = 1 << 18
 """Of a stage in a piece, so that it stays in a cache, as long as there are `LEAST_ROWS`."""
 LEAST_ROWS = 8
+ON_THE_WAY, UPDATED = 64, 8
+"""Bytes of a point of a stage that is being defined, whose numbers, errors and positions are wider than what
+is kept of it, and of a point of the ranges of an update. Measured: `u8_sat` of a float takes 75, with all."""
 MOST_WORK = 1.3
 """Points that all pieces together may have, for each one of the whole."""
 
@@ -81,10 +84,17 @@ def parts(
 
 
 def most_bytes(algorithm: Algorithm, cut: Sequence[Piece]) -> int:
-    """That evaluating pieces takes at once: stages, their errors, and about twice as much on the way."""
-    stages = [(stage.name, sum(d.nbytes for d in stage.dtypes)) for stage in algorithm.stages]
-    largest = max(sum(size(p.boxes[name]) * n for name, n in stages if name in p.boxes) for p in cut)
-    return 3 * _threads(cut) * largest
+    """That evaluating pieces takes at once: stages, their errors, and what there is on the way to them."""
+    return _threads(cut) * max(_bytes(algorithm, piece.boxes) for piece in cut)
+
+
+def _bytes(algorithm: Algorithm, boxes: Mapping[str, Box]) -> int:
+    """Twice as much as the stages, and what one of them takes by itself, is often too much."""
+    there = [stage for stage in algorithm.stages if stage.name in boxes]
+    values = sum(size(boxes[stage.name]) * sum(d.nbytes for d in stage.dtypes) for stage in there)
+    defined = max((size(boxes[stage.name]) for stage in there), default=0)
+    updated = max((n for each, n in definitions(algorithm, boxes) if isinstance(each, Update)), default=0)
+    return 3 * values + ON_THE_WAY * defined + UPDATED * updated
 
 
 def _threads(cut: Sequence[Piece]) -> int:

@@ -30,15 +30,15 @@ def size(box: Box) -> int:
 
 def points(algorithm: Algorithm, boxes: Mapping[str, Box]) -> int:
     """Of all definitions, each point of the ranges of an update for itself."""
-    return sum(count for _, count in _definitions(algorithm, boxes))
+    return sum(count for _, count in definitions(algorithm, boxes))
 
 
 def flops(algorithm: Algorithm, boxes: Mapping[str, Box]) -> int:
     """Arithmetic and functions of floats, one each."""
-    return sum(_operations(definition) * count for definition, count in _definitions(algorithm, boxes))
+    return sum(_operations(definition) * count for definition, count in definitions(algorithm, boxes))
 
 
-def _definitions(algorithm: Algorithm, boxes: Mapping[str, Box]) -> Iterator[tuple[Stage | Update, int]]:
+def definitions(algorithm: Algorithm, boxes: Mapping[str, Box]) -> Iterator[tuple[Stage | Update, int]]:
     """All definitions, and for how many points."""
     for stage in algorithm.stages:
         if stage.name not in boxes:

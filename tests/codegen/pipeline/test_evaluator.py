@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from spacedsl.codegen.c.build import build_object
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.native import build_function
+from spacedsl.codegen.pipeline.cases import make_cases
 from spacedsl.codegen.running import harness
 from spacedsl.codegen.running.memory import TooLargeError, check_memory, needed_bytes
 from spacedsl.diagnostics import DiagnosticError
@@ -186,6 +189,28 @@ def test_memory_to_make_the_cases_counts() -> None:
     arrays = sum(t.nbytes for t in full.tensors)
     assert needed_bytes(full, 0) - 3 * arrays > 1.8e9
     assert needed_bytes(load("blur"), 0) < 5 * sum(t.nbytes for t in load("blur").tensors)
+
+
+@pytest.mark.parametrize(
+    ("stages", "outputs"),
+    [
+        ("f(x, y) = u8_sat(f32(a(x, y)) * 255 / 7)\ng(x) = x", "{f: {x: 900, y: 400}, g: {x: 3}}"),
+        ("f(x, y) = f32(a(x, y)) * 0.3 + sqrt(f32(a(x, y)))", "{f: {x: 900, y: 400}}"),
+        ("f(x, y) = mirror_interior(a, x - 3, y + 2)\ng(x) = x", "{f: {x: 900, y: 400}, g: {x: 3}}"),
+        ("f(i) = u32(0)\nf(a(r, s)) += 1 for r in 0:900, s in 0:400", "{f: {i: 256}}"),
+        ("f(y) = argmax[r in 0:900](a(r, y))", "{f: {y: 400}}"),
+    ],
+    ids=["saturated", "floats", "mirrored", "counted", "found"],
+)
+def test_making_the_cases_takes_no_more_memory_than_is_said(stages: str, outputs: str) -> None:
+    file = pipeline(stages, outputs, "{a: {dtype: u8, extents: [900, 400]}}")
+    gc.collect()
+    tracemalloc.start()
+    cases = list(make_cases(file, np.random.default_rng(0)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(cases) > 1
+    assert peak <= needed_bytes(file, 0)
 
 
 def test_nests_are_timed_by_themselves_too(evaluator: CpuEvaluator) -> None:
