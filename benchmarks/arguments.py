@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,11 @@ def new_file(text: str) -> Path:
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{path}: a folder")
     return existing_folder(str(path.parent)) / path.name
+
+
+def write_document(document: object, file: Path) -> None:
+    """What `--json` asks for, in a file as `new_file` has found it."""
+    file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def duration_s(text: str) -> float:

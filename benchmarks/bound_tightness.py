@@ -13,7 +13,6 @@ below 1 would be a violation: exit status 1. A term that is no bound of its case
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Protocol
 
 import numpy as np
 
-from benchmarks.arguments import new_file, positive, run
+from benchmarks.arguments import new_file, positive, run, write_document
 from benchmarks.gpu_micro_kernels import CASES as GPU_CASES
 from spacedsl.api.problem import Problem, pose
 from spacedsl.api.targets import TARGETS, Target
@@ -417,7 +416,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 flush=True,
             )
     if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
+        write_document([asdict(row) for row in rows], options.json)
     return 1 if any(row.is_violated for row in rows) or len(rows) < len(names) else 0
 
 

@@ -11,7 +11,6 @@ parsed and checked before the clock starts. Prints tables, and JSON.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
 import tempfile
@@ -25,7 +24,7 @@ from statistics import median
 from rich.table import Table
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import duration_s, new_file, run
+from benchmarks.arguments import duration_s, new_file, run, write_document
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import DEVICE
 from spacedsl.compiler import CompiledSpace, compile_space
@@ -321,7 +320,7 @@ def main() -> None:
             "cases": [asdict(row) for row in rows],
             "new_processes": [asdict(row) for row in begun],
         }
-        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_document(document, options.json)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ set-up, and what the first and the best one take.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import duration_s, new_file, run
+from benchmarks.arguments import duration_s, new_file, run, write_document
 from benchmarks.engine import batches, descended, peak_mb
 from benchmarks.tables import console, headed
 from spacedsl import api
@@ -142,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console().print(table)
     if options.json is not None:
         document = {"schema": 1, "pipelines": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_document(document, options.json)
     return 0
 
 

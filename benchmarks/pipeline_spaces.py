@@ -10,7 +10,6 @@ end in a complete candidate, and decisions, refutations and dead ends those of a
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from benchmarks.arguments import duration_s, new_file, run
+from benchmarks.arguments import duration_s, new_file, run, write_document
 from benchmarks.engine import batches, descended, peak_mb
 from benchmarks.tables import console, headed
 from spacedsl.compiler import compile_space
@@ -129,7 +128,7 @@ def main() -> None:
     console().print(table(rows))
     if options.json is not None:
         document = {"schema": 1, "cases": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_document(document, options.json)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ The first columns of table 2 of the paper (Beaugnon et al., section 5.2), for ou
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import duration_s, existing_file, new_file, run
+from benchmarks.arguments import duration_s, existing_file, new_file, run, write_document
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
@@ -69,7 +68,7 @@ def main() -> None:
     console().print(table(rows))
     if options.json is not None:
         cases = [{"kernel": problem.kernel.name, **document_of(size)} for problem, size in rows]
-        options.json.write_text(json.dumps({"schema": 1, "cases": cases}, indent=2) + "\n", encoding="utf-8")
+        write_document({"schema": 1, "cases": cases}, options.json)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
+from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run, write_document
 from benchmarks.contest import PRODUCT, ROOT, Entry, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Case
@@ -59,7 +59,7 @@ def main() -> None:
         if options.json is not None:
             # All that is known so far: a full run takes hours.
             document = _document(reports, skipped, options)
-            options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+            write_document(document, options.json)
     show(reports, skipped, console())
 
 

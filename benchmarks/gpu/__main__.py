@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import run
+from benchmarks.arguments import run, write_document
 from benchmarks.gpu import folder as folders
-from benchmarks.gpu.arguments import parsers, write_document
+from benchmarks.gpu.arguments import parsers
 from benchmarks.gpu.cases import BY_NAME
 from benchmarks.gpu.folder import SkippedError
 from benchmarks.gpu.report import report, show
@@ -66,7 +66,8 @@ def _write(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     made = report(options.folder)
-    write_document(made.as_document(), options.json)
+    if options.json is not None:
+        write_document(made.as_document(), options.json)
     show(made, console())
     return 0
 

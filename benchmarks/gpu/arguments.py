@@ -7,10 +7,7 @@ is for each benchmark to name.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from benchmarks.arguments import duration_s, existing_folder, new_file, positive
 
@@ -35,9 +32,3 @@ def parsers(
     made.add_argument("folder", type=existing_folder, metavar="FOLDER")
     made.add_argument("--json", type=new_file, metavar="FILE")
     return parser, write
-
-
-def write_document(document: Mapping[str, Any], file: Path | None) -> None:
-    """What `report --json` asks for."""
-    if file is not None:
-        file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -89,7 +89,7 @@ def most_bytes(algorithm: Algorithm, cut: Sequence[Piece]) -> int:
 
 
 def _bytes(algorithm: Algorithm, boxes: Mapping[str, Box]) -> int:
-    """Twice as much as the stages, and what one of them takes by itself, is often too much."""
+    """Of all stages three times, for errors and copies, and what the largest one takes on the way to it."""
     there = [stage for stage in algorithm.stages if stage.name in boxes]
     values = sum(size(boxes[stage.name]) * sum(d.nbytes for d in stage.dtypes) for stage in there)
     defined = max((size(boxes[stage.name]) for stage in there), default=0)

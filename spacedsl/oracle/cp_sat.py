@@ -90,9 +90,7 @@ class CpSatModel:
         model.add_assumptions([model.get_bool_var_from_proto_index(index) for index in named])
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.INFEASIBLE):
-            if solver.wall_time < _EARLY * solver.parameters.max_time_in_seconds:
-                raise KeyboardInterrupt  # which ends the solver, and is not told to anybody else
-            raise TimeoutError(f"CP-SAT gave no answer: {solver.status_name(status)}")
+            raise _broken_off(solver, status, "CP-SAT gave no answer")
         if status != cp_model.INFEASIBLE:
             return None
         return frozenset(named[index] for index in solver.sufficient_assumptions_for_infeasibility())
@@ -104,7 +102,7 @@ class CpSatModel:
         solver.parameters.enumerate_all_solutions = True
         status = solver.solve(self._model, counter)
         if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
-            raise TimeoutError(f"CP-SAT did not finish counting: {solver.status_name(status)}")
+            raise _broken_off(solver, status, "CP-SAT did not finish counting")
         return counter.solutions
 
     def _group(self, name: Hashable) -> cp_model.IntVar:
@@ -160,3 +158,11 @@ def _solver(timeout_s: float) -> cp_model.CpSolver:
     solver.parameters.random_seed = 1
     solver.parameters.max_time_in_seconds = timeout_s
     return solver
+
+
+def _broken_off(solver: cp_model.CpSolver, status: cp_model.CpSolverStatus, message: str) -> BaseException:
+    """What is raised where there is no answer: Ctrl-C ends a solver, and nobody else is told of that."""
+    is_early = solver.wall_time < _EARLY * solver.parameters.max_time_in_seconds
+    if is_early and status != cp_model.MODEL_INVALID:
+        return KeyboardInterrupt()
+    return TimeoutError(f"{message}: {solver.status_name(status)}")

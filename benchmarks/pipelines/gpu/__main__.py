@@ -19,8 +19,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import duration_s, run
-from benchmarks.gpu.arguments import parsers, write_document
+from benchmarks.arguments import duration_s, run, write_document
+from benchmarks.gpu.arguments import parsers
 from benchmarks.gpu.folder import SkippedError, check_output, explore, runs_of
 from benchmarks.installed import PEERS_PYTHON, peers_python
 from benchmarks.pipelines import halide
@@ -121,7 +121,8 @@ def _runs(options: argparse.Namespace, say: folders.Say) -> tuple[list[Path], li
 
 def _report(options: argparse.Namespace) -> int:
     made = report(options.folder)
-    write_document(made.as_document(), options.json)
+    if options.json is not None:
+        write_document(made.as_document(), options.json)
     show(made, console())
     return 0
 
