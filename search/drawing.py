@@ -56,6 +56,10 @@ ESTIMATED = 60
 AS_IS = 0.5
 """The share of such walks that begin at what is known; others begin at a neighbour of it."""
 
+FIRST_WALKS, FIRST_ESTIMATED = 2, 8
+"""Walks by estimates that a search begins with, and their steps, each from one start: there is something to
+show soon. The others begin anew."""
+
 STARTS, UNESTIMATED = 6, 100
 """Walks by what resources need, and their steps, where nothing is known: an estimate takes as long as dozens
 of steps. The one with the least estimate is gone on with.
@@ -185,9 +189,11 @@ class Drawing:
         from where resources are needed least.
         """
         near, known, cut = self._neighbourhood(state), self._known(state), state.cut
-        if not known or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
+        is_first = not state.evaluations
+        is_new = is_first or not known or state.evaluations <= FIRST_WALKS
+        if is_new or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
             starts: list[Candidate | None] = []
-            while len(starts) < STARTS and not (starts and is_over()):
+            while len(starts) < (1 if is_first else STARTS) and not (starts and is_over()):
                 starts.append(self._least_needed(near, cut, rng, is_over))
             start = _least(starts, estimate_ns)
         else:
@@ -204,7 +210,7 @@ class Drawing:
                 known_ns[key] = estimate_ns(candidate)
             return known_ns[key]
 
-        steps = _drawn_length(ESTIMATED, rng)
+        steps = _drawn_length(FIRST_ESTIMATED if is_first else ESTIMATED, rng)
         return walked(near, start, estimated_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
 
     def _least_needed(

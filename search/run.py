@@ -25,7 +25,7 @@ from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
 from spacedsl.search.costs.model import CostModel
 from spacedsl.search.descent import Descent
-from spacedsl.search.drawing import Drawing
+from spacedsl.search.drawing import FIRST_WALKS, Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.partitions import partitions
@@ -170,9 +170,9 @@ class Search:
             random_state = restore(state, self._store)
             if random_state is not None:
                 take_up(self._rng, random_state, self._store)
-        self._emit(Started(tree.root.bound_ns, self._options.seed, state.iterations))
         self._evaluator.open()
         try:
+            self._emit(Started(tree.root.bound_ns, self._options.seed, state.iterations))
             stop = self._search(state, root)
         finally:
             self._evaluator.close()
@@ -272,9 +272,14 @@ class Search:
                 return
 
     def _walks(self, state: State) -> int:
-        """Where drawing takes long, the first program is measured alone: there is something to show."""
-        is_first = self._drawing.phases is not None and not state.evaluations
-        return 1 if is_first or not self._drawing.is_walking else min(self._options.batch, WALKED)
+        """Where drawing takes long, the first program is measured alone, or one of the first two: there is
+        something to show.
+        """
+        if not self._drawing.is_walking:
+            return 1
+        if not state.evaluations:
+            return 1 if self._drawing.phases is not None else min(self._options.batch, FIRST_WALKS)
+        return min(self._options.batch, WALKED)
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
         """Builds the programs that wait, then measures those that are not cut meanwhile, one by one: first

@@ -17,6 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.linalg.implementation import CandidateImplementation, GridImplementation, Statement
@@ -44,8 +48,14 @@ WHOLE_TILES = Kept(MappingProxyType({"BLOCK": 2, "LOOP": 3}), has_whole_tiles=Tr
 PARTS_OF_TILES = Kept(MappingProxyType({"BLOCK": 2, "LOOP": 2, "THREAD": 4}), has_whole_tiles=False)
 
 
-_MULTIPLES = 1024
-"""Of tiles: more are not looked for."""
+_CONSIDERED = 1 << 14
+"""Extents: more are not looked at."""
+
+_Counts = NDArray[np.int64]
+_N = TypeVar("_N", int, _Counts)
+
+_WIDENED = 4
+"""Times that threads are doubled, at most, where tilings do not end alike with as few as shall be kept."""
 
 Level = tuple[str, int, int]
 """Dimensions that have the same size and go on having the same: of an index, a level of it, their size."""
@@ -99,7 +109,8 @@ def _for_pipelines(kept: Kept, kernel: Kernel, made: GridImplementation) -> Kept
 def _offers(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -> Iterator[_Offer]:
     """Of an index, in the nests of instructions that depend on it; smaller ones first."""
     if not kept.has_whole_tiles:
-        yield from _with_parts(nests, made, kept)
+        for threads in (kept.counts["THREAD"] << more for more in range(_WIDENED)):
+            yield from _with_parts(nests, made, replace(kept, counts={**kept.counts, "THREAD": threads}))
     outermost = [nest.dims[0] for nest in nests]
     if all(_may_shrink(dim, made, kept) for dim in outermost):
         extent = nests[0].extent
@@ -114,36 +125,88 @@ def _offers(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -
 
 
 def _with_parts(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -> Iterator[_Offer]:
-    """Where all tilings are exact, for extents that are multiples of what is left of their tiles."""
-    if any(math.prod(map(made.size, nest.dims)) != nest.extent for nest in nests):
-        return
+    """Where tiles lose iterations, too, for extents at which the tilings of all nests end as they do now."""
     levels: dict[Level, list[Dimension]] = defaultdict(list)
     for dim in (dim for nest in nests for dim in nest.dims[1:]):
         levels[dim.index, dim.level, made.size(dim)].append(dim)
     inner = {level: _left_of_level(dims, made, kept) for level, dims in levels.items()}
-    tiles = [math.prod(inner[d.index, d.level, made.size(d)] for d in nest.dims[1:]) for nest in nests]
-    step = math.lcm(*tiles)
+    extent = nests[0].extent
+    ends = {_End.of(nest, made, kept, inner) for nest in nests}
+    step = math.lcm(*(end.tile for end in ends if end.is_exact))
+    extents = np.arange(step, min(extent, _CONSIDERED * step) + 1, step)
+    counts: dict[int, _Counts] = {}
+    alike = np.ones(len(extents), dtype=bool)
+    for end in ends:
+        tiles = -(-extents // end.tile)
+        # Where two nests had as many tiles, they have.
+        alike &= end.is_alike(extents) & (tiles == counts.setdefault(end.size, tiles))
+    if alike.any():
+        sizes = {level: size for level, size in inner.items() if size != level[2]}
+        yield _Offer(extents[alike].tolist(), sizes)
 
-    outermost = [nest.dims[0] for nest in nests]
-    nest_sizes = [made.size(dim) for dim in outermost]
-    least = [_left(dim, made, kept) for dim in outermost]
-    are_threads = [made.kind(dim) == "THREAD" for dim in outermost]
 
-    def is_alike(extent: int) -> bool:
-        """No nest has fewer tiles than are kept, or more than it had; where two had as many, they have.
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How the tiling of a nest ends, and what it is to have of it on a corner."""
 
-        Threads remain a power of two: what others count does not depend on them.
-        """
-        counts = [extent // tile for tile in tiles]
-        of_size = dict(zip(nest_sizes, counts, strict=True))
-        return all(
-            low <= count == of_size[size] <= size and (not is_thread or count & (count - 1) == 0)
-            for low, count, size, is_thread in zip(least, counts, nest_sizes, are_threads, strict=True)
+    size: int
+    """Of its outermost level."""
+    least: int
+    """Whole tiles that are kept."""
+    are_powers: bool
+    """Whether tiles are threads that remain a power of two: what others count does not depend on them."""
+    inner: tuple[int, ...]
+    """What is left of the other levels."""
+    rest: tuple[int, ...]
+    """Whole iterations of these in the last tile, where that ends early; else zeros."""
+    copies: frozenset[int]
+    """Which of these are lanes of a vector, or copies of what they go around."""
+
+    @staticmethod
+    def of(nest: LogicalDim, made: GridImplementation, kept: Kept, inner: Mapping[Level, int]) -> _End:
+        outermost, *others = nest.dims
+        sizes = [made.size(dim) for dim in others]
+        whole, rest = divmod(nest.extent, math.prod(sizes))
+        shrinks = _may_shrink(outermost, made, kept)
+        size = made.size(outermost)
+        return _End(
+            size=size,
+            # One that ends early is one of those that are kept.
+            least=min(whole, kept.counts[made.kind(outermost)] - (rest > 0)) if shrinks else whole,
+            are_powers=made.kind(outermost) == "THREAD" and size & (size - 1) == 0,
+            inner=tuple(inner[dim.index, dim.level, made.size(dim)] for dim in others),
+            rest=tuple(_digits(rest, sizes)),
+            copies=frozenset(n for n, dim in enumerate(others) if made.kind(dim) in ("VECTOR", "UNROLL")),
         )
 
-    extents = tuple(n * step for n in range(1, _MULTIPLES) if is_alike(n * step))
-    if extents:
-        yield _Offer(extents, {level: size for level, size in inner.items() if size != level[2]})
+    @property
+    def tile(self) -> int:
+        return math.prod(self.inner)
+
+    @property
+    def is_exact(self) -> bool:
+        return not any(self.rest)
+
+    def is_alike(self, extents: _Counts) -> NDArray[np.bool_]:
+        """Of each extent: what goes around in a last tile still does, and what is there once, or so many
+        times in the text, still is.
+        """
+        whole, rest = np.divmod(extents, self.tile)
+        tiles = whole + (rest > 0)
+        alike = (self.least <= whole) & (tiles <= self.size)
+        if self.are_powers:
+            alike &= tiles & (tiles - 1) == 0
+        for place, (now, before) in enumerate(zip(_digits(rest, self.inner), self.rest, strict=True)):
+            alike &= now == before if place in self.copies else np.minimum(now, 2) == min(before, 2)
+        return alike
+
+
+def _digits(rest: _N, sizes: Sequence[int]) -> Iterator[_N]:
+    """Iterations of each level, outermost first, in a tile of so many values."""
+    for place in range(len(sizes)):
+        tile = math.prod(sizes[place + 1 :])
+        yield rest // tile
+        rest = rest % tile
 
 
 def _left_of_level(dims: Sequence[Dimension], made: GridImplementation, kept: Kept) -> int:

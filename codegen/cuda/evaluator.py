@@ -8,6 +8,7 @@ takes, and the twin runs in a worker process, on the test cases of a corner of t
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -39,6 +40,9 @@ KEPT_PROGRAMS = 1000
 
 SPILLS = "registers in memory"
 """Remarked of what has more values in registers than there are."""
+
+MOST_WATCHING_S = 20.0
+"""Of contenders behind the first that is right: each may take seconds, and is checked as it is."""
 
 PROMISING = 1.25
 """So much slower than the best, before the compiler has said what registers it takes, it is passed over."""
@@ -157,18 +161,26 @@ class PredictingEvaluator:
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Predictions do not change; what an earlier part of the run has checked is checked again.
 
-        Each access of what may be handed out is watched.
+        Each access of what is handed out is watched: of the first contender that is right, and of as many
+        others as there is time for.
         """
         self._examine(contenders)
-        new = [c for c in contenders if c.digest not in self._watched and self._is_right(c)]
-        with ThreadPoolExecutor(len(processor.usable_cpus())) as threads:
-            candidates = (self._programs[each.digest].candidate for each in new)
-            found = threads.map(partial(self._checker.check, is_watched=True), candidates)
-            for contender, wrong in zip(new, found, strict=True):
-                self._watched.add(contender.digest)
-                if wrong is not None:
-                    self._known[contender.digest] = wrong
+        waiting = [c for c in contenders if c.digest not in self._watched and self._is_right(c)]
+        began, at_once = time.monotonic(), len(processor.usable_cpus())
+        with ThreadPoolExecutor(at_once) as threads:
+            while waiting and (time.monotonic() - began < MOST_WATCHING_S or not self._is_found(contenders)):
+                new, waiting = waiting[:at_once], waiting[at_once:]
+                candidates = (self._programs[each.digest].candidate for each in new)
+                found = threads.map(partial(self._checker.check, is_watched=True), candidates)
+                for contender, wrong in zip(new, found, strict=True):
+                    self._watched.add(contender.digest)
+                    if wrong is not None:
+                        self._known[contender.digest] = wrong
         return [self._known[contender.digest] for contender in contenders]
+
+    def _is_found(self, contenders: Sequence[Lowered]) -> bool:
+        """Whether one of them has been watched and is right."""
+        return any(self._is_right(each) for each in contenders if each.digest in self._watched)
 
     def _is_right(self, lowered: Lowered) -> bool:
         return self._known[lowered.digest].failure is None

@@ -92,13 +92,16 @@ def explain(
 
 
 def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], time_s: float) -> Answer:
-    """Why the claim holds or, where propagation rules it out, why it cannot be."""
+    """Why the claim holds or, where propagation rules it out, why it cannot be; why nothing is left at all,
+    of which anything could be said.
+    """
     statement = parse_statement(problem.instance, question)
+    chain = explain_contradiction(problem.instance, decisions)
+    if chain is not None:
+        return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
     claim = " ".join(question.split())
     for said, asked in ((claim, statement), (f"it cannot be that {claim}", statement.opposite())):
         chain = _chain(problem.instance, decisions, asked)
-        if chain is not None and chain.is_contradiction:
-            return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
         if chain is not None:
             return Answer(said, holds=True, chain=chain)
     return Answer(claim, holds=False, left=_left(problem, decisions, statement))

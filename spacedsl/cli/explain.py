@@ -49,8 +49,11 @@ MOST_VALUES = 16
 LONG_RUN = 4
 """So many integers in a row are told by their ends."""
 
-UNTELLING = (0, 2**64 - 1, 2**63 - 1, 1 - 2**63)
-"""What ends of counters and quantities are where nothing is known."""
+INFINITE = {2**64 - 1: "infinity", 2**63 - 1: "infinity", 1 - 2**63: "-infinity"}
+"""What counters and quantities do not tell from infinity, in words."""
+
+UNTELLING = (0, *INFINITE)
+"""What ends of them are where nothing is known."""
 
 USUAL_TIME = "1m"
 """After which a question is given up."""
@@ -159,7 +162,7 @@ def text(answer: Answer) -> str:
 
 def _left(left: Left) -> str:
     if left.is_interval:
-        return f"{left.what} is still from {' to '.join(map(str, left.values))}"
+        return f"{left.what} is still from {' to '.join(map(_end, left.values))}"
     return f"{left.what} is still {_values(left.values)}"
 
 
@@ -258,10 +261,15 @@ def _change(change: Change) -> str:
         ((before,), (after,)) = change.before, change.after
         is_telling = before != after and before not in UNTELLING
         was = f" (was {before})" if is_telling else ""
-        return f"{change.what} is {after}{was}"
+        return f"{change.what} is {_end(after)}{was}"
     if not change.after:
         return f"{change.what}: no value is left"
     return f"{change.what} is not {_values(change.removed)}, which leaves {_values(change.after)}"
+
+
+def _end(value: str | int) -> str:
+    """One end of an interval."""
+    return INFINITE.get(value, str(value)) if isinstance(value, int) else value
 
 
 def _values(values: Sequence[str | int]) -> str:

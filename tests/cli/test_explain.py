@@ -60,7 +60,11 @@ CASES: dict[str, tuple[object, ...]] = {
     ),
     "matmul_size": (
         *(MATMUL, "size(fma.i1) <= 2", "--decide", "dim_kind(fma.j1) = UNROLL"),
-        *("--decide", "size(fma.j1) = 8", "--decide", "dim_kind(fma.i1) = UNROLL"),
+        *("--decide", "size(fma.j1) = 2", "--decide", "dim_kind(fma.i1) = UNROLL"),
+    ),
+    "matmul_contradiction_before_the_question": (
+        *(MATMUL, "size(fma.i1) <= 2", "--decide", "dim_kind(fma.i1) = UNROLL"),
+        *("--decide", "size(fma.i2) = 16"),
     ),
     "matmul_contradiction": (
         *(MATMUL, "--decide", "dim_kind(fma.j0) = VECTOR"),

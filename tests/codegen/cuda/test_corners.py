@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +16,8 @@ from spacedsl.codegen.cuda.checking import Checker
 from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, Cut, cut_down, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.linalg.implementation import CandidateImplementation, GridImplementation
+from spacedsl.codegen.linalg.nest import present
 from spacedsl.codegen.running.measurement import Options
 from spacedsl.codegen.tree.parts import loaded
 from spacedsl.codegen.tree.program import Grid, Program
@@ -106,8 +108,40 @@ def test_tiles_end_on_a_corner_as_they_do_on_the_whole(candidate: Candidate) -> 
     cut = cut_down(LARGE, made, WHOLE_TILES)
     assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 128, "p": 3 * 16}, {})
     # Of 16 threads, 2 copies and 4 lanes in a tile, 4 threads are left; those along p are a loop as well.
+    # In the last tile of rows, 15 threads had 8 of these each, and one had 2.
     cut = cut_down(LARGE, made, PARTS_OF_TILES)
-    assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 32, "p": 2 * 8}, {("j", 1, 16): 4, ("p", 2, 8): 4})
+    inner = {("i", 1, 16): 4, ("j", 1, 16): 4, ("p", 2, 8): 4}
+    assert cut == Cut({"i": 4 * 8 + 2 * 8 + 2, "j": 2 * 32, "p": 2 * 8}, inner)
+
+
+def in_last_tiles(kernel: KernelFile, made: GridImplementation) -> dict[tuple[str, str], list[str]]:
+    """Of each nest: how often each of its inner levels goes around in the last tile, if that ends early."""
+    found = {}
+    for instruction in present(kernel.backbone, made):
+        for nest in instruction.logical_dims:
+            sizes, turns = [made.size(dim) for dim in nest.dims[1:]], []
+            rest = nest.extent % math.prod(sizes)
+            for place, dim in enumerate(nest.dims[1:], 1):
+                turn, rest = divmod(rest, math.prod(sizes[place:]))
+                is_copied = made.kind(dim) in ("VECTOR", "UNROLL")
+                turns.append(str(turn) if is_copied or turn < 2 else "several")
+            found[instruction.name, nest.index] = turns
+    return found
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("matmul", "m=197,n=131,k=61"), ("softmax", "m=321,n=77")])
+def test_parts_of_tiles_end_as_tiles_do(name: str, sizes: str) -> None:
+    extents = {size: int(n) for size, n in (each.split("=") for each in sizes.split(","))}
+    kernel = load_kernel(LIBRARY / f"{name}.yaml", extents, "gpu")
+    smaller = 0
+    for made in random_candidates(space_of(kernel), 12, seed=3):
+        implementation = CandidateImplementation(made)
+        cut, on_cut = on_corner(kernel, made, PARTS_OF_TILES)
+        assert in_last_tiles(cut, on_cut) == in_last_tiles(kernel, implementation)
+        whole = cut_down(kernel, implementation, WHOLE_TILES)
+        verify(lower_grids(cut.backbone, on_cut))
+        smaller += math.prod(cut.computation.extents.values()) < math.prod(whole.extents.values())
+    assert smaller > 6
 
 
 @pytest.mark.parametrize("name", ["softmax", "conv2d_nhwc", "axpy"])
@@ -159,6 +193,18 @@ def test_a_fault_of_a_large_kernel_is_seen_on_its_corner(
     outcome = checker.check(candidate)
     assert outcome is not None
     assert outcome.failure in (Failure.WRONG_RESULT, Failure.CRASH), outcome.message
+
+
+def test_races_are_seen_where_watching_takes_long(
+    checker: Checker, candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "EASILY_WATCHED", 1000)
+    assert checker.check(candidate, is_watched=True) is None
+    fault = FAULTS["no barrier before what is written again"]
+    monkeypatch.setattr(checking, "print_cuda", lambda program: fault(print_cuda(program)))
+    outcome = checker.check(candidate, is_watched=True)
+    assert outcome is not None and outcome.failure is Failure.CRASH
+    assert "race" in outcome.message
 
 
 def test_what_takes_a_cpu_too_long_is_refused(

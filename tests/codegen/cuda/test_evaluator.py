@@ -20,6 +20,7 @@ from spacedsl.codegen.generation import generation
 from spacedsl.codegen.machine import processor
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.program import Program
+from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.kernel_file import load_kernel
@@ -45,6 +46,28 @@ def drawn(evaluating: PredictingEvaluator) -> list[Lowered]:
     found = [evaluating.lower(candidate) for candidate in random_candidates(space_of(KERNEL), 12, seed=2)]
     kept = {each.digest: each for each in found if isinstance(each, Lowered)}
     return sorted(kept.values(), key=lambda each: each.estimate_ns)
+
+
+def test_where_time_is_over_contenders_are_watched_until_one_is_right(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contenders = drawn(evaluating)[:5]
+    monkeypatch.setattr(evaluator, "MOST_WATCHING_S", 0.0)
+    monkeypatch.setattr(processor, "usable_cpus", lambda: (0,))
+    wrong = Outcome(None, Failure.CRASH, "a race")
+    watched: list[bool] = []
+
+    def check(checker: checking.Checker, candidate: Candidate, *, is_watched: bool = False) -> Outcome | None:
+        watched.extend([is_watched] * is_watched)
+        return wrong if is_watched and len(watched) < 3 else None
+
+    monkeypatch.setattr(checking.Checker, "check", check)
+    outcomes = evaluating.compare(contenders)
+    assert outcomes[:2] == [wrong, wrong]
+    assert len(watched) == 3
+    assert all(outcome.is_valid for outcome in outcomes[2:]), "as they were, or watched and right"
+    evaluating.compare(contenders)
+    assert len(watched) == 3, "one is known to be right"
 
 
 def test_what_is_clearly_slower_is_not_compiled(
