@@ -189,9 +189,8 @@ class Drawing:
         from where resources are needed least.
         """
         near, known, cut = self._neighbourhood(state), self._known(state), state.cut
-        is_first = not state.evaluations
-        is_new = is_first or not known or state.evaluations <= FIRST_WALKS
-        if is_new or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
+        is_first, is_begun = not state.evaluations, state.evaluations > FIRST_WALKS and bool(known)
+        if not (is_begun and (state.climb.gets_on or float(rng.random()) < self.policy.share_near)):
             starts: list[Candidate | None] = []
             while len(starts) < (1 if is_first else STARTS) and not (starts and is_over()):
                 starts.append(self._least_needed(near, cut, rng, is_over))

@@ -154,13 +154,14 @@ class Checker:
         return Twin(part, library, count <= easily)
 
     def _wrong(self, twin: Twin, *, is_watched: bool) -> Outcome | None:
+        is_brief = is_watched and not twin.is_easy
         try:
             with self._workers.fresh(twin.part) as (worker, cases):
                 symbol = entry_name(self.kernel.name)
-                run = 1 if is_watched and not twin.is_easy else cases
+                run = 1 if is_brief else cases
                 measurement = Measurement(worker, run, twin.library, symbol, self.options, None)
                 measurement.begin()
-                for order in (ASCENDING, DESCENDING) if is_watched and twin.is_easy else ():
+                for order in (ASCENDING, DESCENDING) if is_watched and not is_brief else ():
                     worker.request(
                         "put", _PUT_TIMEOUT_S, handle=measurement.handle, variable="twin_order", number=order
                     )

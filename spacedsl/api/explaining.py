@@ -31,7 +31,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import Counter, IntegerChoice, Use
 from spacedsl.search.orderings import select_ordering
-from spacedsl.search.run import decided
+from spacedsl.search.run import ContradictionError, decided
 from spacedsl.search.solutions import random_solutions
 
 if TYPE_CHECKING:
@@ -96,15 +96,24 @@ def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], tim
     of which anything could be said.
     """
     statement = parse_statement(problem.instance, question)
-    chain = explain_contradiction(problem.instance, decisions)
-    if chain is not None:
-        return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
+    candidate = _candidate(problem.instance, decisions)
+    if candidate is None:
+        return _contradiction(problem, "nothing is left", decisions, time_s)
     claim = " ".join(question.split())
     for said, asked in ((claim, statement), (f"it cannot be that {claim}", statement.opposite())):
         chain = _chain(problem.instance, decisions, asked)
         if chain is not None:
             return Answer(said, holds=True, chain=chain)
-    return Answer(claim, holds=False, left=_left(problem, decisions, statement))
+    return Answer(claim, holds=False, left=_left(problem, candidate, statement))
+
+
+def _candidate(instance: Instance, decisions: Sequence[Decision]) -> Candidate | None:
+    """What the decisions leave; None: nothing."""
+    root = instance.root()
+    try:
+        return None if root is None else decided(instance, root, decisions)
+    except ContradictionError:
+        return None
 
 
 def _chain(
@@ -117,11 +126,8 @@ def _chain(
             return explain_loss(instance, decisions, Decision(choice, objects, excluded))
 
 
-def _left(problem: Unmeasured, decisions: Sequence[Decision], statement: Statement | Limit) -> Left:
+def _left(problem: Unmeasured, candidate: Candidate, statement: Statement | Limit) -> Left:
     instance = problem.instance
-    root = instance.root()
-    assert root is not None, "or there would be a chain"
-    candidate = decided(instance, root, decisions)
     items = [instance.objects.objects[instance.objects.names.index(o)] for o in statement.objects]
     what = f"{statement.choice}({', '.join(statement.objects)})"
     if isinstance(statement, Statement):
@@ -135,12 +141,10 @@ def _left(problem: Unmeasured, decisions: Sequence[Decision], statement: Stateme
 
 def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float) -> Answer:
     claim = "there is no solution"
-    chain = explain_contradiction(problem.instance, decisions)
-    if chain is not None:
-        return _with_conflict(problem, claim, chain, decisions, time_s)
-    root = problem.instance.root()
-    assert root is not None, "or there would be a chain"
-    is_solvable = _search(problem, decided(problem.instance, root, decisions), time_s)
+    candidate = _candidate(problem.instance, decisions)
+    if candidate is None:
+        return _contradiction(problem, claim, decisions, time_s)
+    is_solvable = _search(problem, candidate, time_s)
     if is_solvable:
         return Answer(claim, holds=False)
     conflict = _conflict(problem, decisions, None, time_s)
@@ -163,10 +167,12 @@ def _search(problem: Unmeasured, candidate: Candidate, time_s: float) -> bool | 
     return False
 
 
-def _with_conflict(
-    problem: Unmeasured, claim: str, chain: Explanation, decisions: Sequence[Decision], time_s: float
-) -> Answer:
-    """Only what the chain uses can be part of its conflict, which keeps the model small."""
+def _contradiction(problem: Unmeasured, claim: str, decisions: Sequence[Decision], time_s: float) -> Answer:
+    """Why the decisions leave nothing. Only what the chain uses can be part of its conflict, which keeps the
+    model small.
+    """
+    chain = explain_contradiction(problem.instance, decisions)
+    assert chain is not None, "propagation has refused them"
     used: dict[Span, list[frozenset[str]]] = {}
     for step in chain.steps:
         for span in step.spans:

@@ -49,10 +49,11 @@ MOST_VALUES = 16
 LONG_RUN = 4
 """So many integers in a row are told by their ends."""
 
-INFINITE = {2**64 - 1: "infinity", 2**63 - 1: "infinity", 1 - 2**63: "-infinity"}
-"""What counters and quantities do not tell from infinity, in words."""
+UNBOUNDED = {2**64 - 1: "infinity", 2**63 - 1: "infinity", 1 - 2**63: "-infinity"}
+"""What counters (SATURATED) and quantities (INFINITE) do not tell from infinity, in words. The modules that
+say so take too long to import at each start."""
 
-UNTELLING = (0, *INFINITE)
+UNTELLING = (0, *UNBOUNDED)
 """What ends of them are where nothing is known."""
 
 USUAL_TIME = "1m"
@@ -269,7 +270,7 @@ def _change(change: Change) -> str:
 
 def _end(value: str | int) -> str:
     """One end of an interval."""
-    return INFINITE.get(value, str(value)) if isinstance(value, int) else value
+    return UNBOUNDED.get(value, str(value)) if isinstance(value, int) else value
 
 
 def _values(values: Sequence[str | int]) -> str:

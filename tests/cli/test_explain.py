@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.api.explaining import Answer, Left
+from spacedsl.cli.explain import text
+from spacedsl.compiler.ir import SATURATED
+from spacedsl.engine.quantities.nodes import INFINITE
 from tests.cli.running import Ran, run
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +80,15 @@ CASES: dict[str, tuple[object, ...]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_answer_is_that_of_the_golden_file(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"explain_{name}.txt", said(run("explain", *CASES[name])))
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [((0, SATURATED), "0 to infinity"), ((-INFINITE, 3), "-infinity to 3"), ((5, INFINITE), "5 to infinity")],
+)
+def test_ends_that_nobody_knows_are_infinite(ends: tuple[int, int], shown: str) -> None:
+    left = Left("total()", ends, is_interval=True)
+    assert f"total() is still from {shown}" in text(Answer("total() = 4", holds=False, left=left))
 
 
 def test_what_propagation_does_not_see_is_found_by_search_and_proof() -> None:
