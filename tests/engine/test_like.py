@@ -13,6 +13,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.domain_table import DomainTable
 from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
 from spacedsl.engine.layout import INTEGER_WORDS
+from tests.codegen.cuda import grids
 from tests.engine.native import needs_compiler
 from tests.search.linalg import DEVICE, MATMUL, SHIFTED, compiled, descent, native, parse, root
 
@@ -63,6 +64,24 @@ def test_all_at_once_is_one_by_one(kernel: str) -> None:
         assert instance.like(start, other, variables).vector == other.vector, "nothing is refused"
         added += any(found.is_present(v) and not start.is_present(v) for v in variables)
     assert bool(added) == (kernel == "a product")
+
+
+@needs_compiler
+def test_what_counters_and_limits_refuse_is_found_among_many() -> None:
+    """They are computed once for many restrictions; of values drawn at random they refuse most."""
+    instance = grids.space_of(parse(MATMUL))
+    start, rng, refused = root(instance), np.random.default_rng(7), 0
+    for _ in range(16):
+        variables = [instance.variables[n] for n in rng.permutation(len(instance.variables))]
+        drawn = [(v, 1 << int(rng.integers(len(v.universe)))) for v in variables if start.is_present(v)]
+        found, expected = instance.restrict_allowed(start, drawn), start
+        for variable, mask in drawn:
+            if expected.is_open(variable):
+                child = instance.restrict(expected, variable, mask)
+                refused += child is None and bool(expected.mask(variable) & mask)
+                expected = child or expected
+        assert found.vector == expected.vector
+    assert refused > 60
 
 
 @needs_compiler

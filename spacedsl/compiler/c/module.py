@@ -32,7 +32,7 @@ from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
 BEFORE = ("runtime.h", "integers.h", "totals.h", "quantities.h", "inverse.h", "limits.h")
-AFTER = ("propagation.h", "descents.h", "nodes.h", "rollouts.h", "sizes.h")
+AFTER = ("propagation.h", "descents.h", "restrictions.h", "nodes.h", "rollouts.h", "sizes.h")
 MOST_INVERTED_BITS = 12
 """Pairs of more values are inverted value by value."""
 

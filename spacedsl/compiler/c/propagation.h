@@ -160,17 +160,24 @@ static void load(State *s, const Word *vector)
 
 /* ---- Propagation ---- */
 
+/* What follows but for counters and limits on quantities, which come last. */
+static bool run_wakes(State *s)
+{
+    while (s->queued) {
+        const int32_t cell = s->queue[s->first++ & s->ring];
+        s->queued--;
+        s->waiting[cell] = 0;
+        notice(s, cell);
+        if (!wake(s, cell))
+            return false;
+    }
+    return true;
+}
+
 static bool to_fixpoint(State *s)
 {
-    for (;;) {
-        if (s->queued) {
-            const int32_t cell = s->queue[s->first++ & s->ring];
-            s->queued--;
-            s->waiting[cell] = 0;
-            notice(s, cell);
-            if (!wake(s, cell))
-                return false;
-        } else if (s->latest) {
+    while (run_wakes(s)) {
+        if (s->latest) {
             const int32_t cell = s->later[--s->latest];
             s->dirty[cell] = 0;
             if (!compute(s, cell))
@@ -183,6 +190,7 @@ static bool to_fixpoint(State *s)
             return true;
         }
     }
+    return false;
 }
 
 /* Counters of many contributions are computed once more, and then follow each change. */
@@ -274,67 +282,6 @@ EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int
     const int32_t end = ended(s, is_consistent && to_fixpoint(s));
     memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
     return end;
-}
-
-/* Those of several domains that have more than one value left, some of which their masks keep; `is_refused` is set
- * where a mask keeps none. Into the same arrays, in the same order; how many. */
-static int32_t left_open(const State *s, const Word *vector, int32_t count, int32_t *cells, Word *masks, bool *is_refused)
-{
-    int32_t open = 0;
-    for (int32_t i = 0; i < count; i++) {
-        const Word *const domain = vector + cells[i];
-        const int32_t words = s->of->cells[cells[i]].universe >= 0 ? INTEGER_WORDS : 1;
-        int32_t values = 0, kept = 0;
-        for (int32_t word = 0; word < words; word++) {
-            values += __builtin_popcountll(domain[word]);
-            kept += __builtin_popcountll(domain[word] & masks[i * INTEGER_WORDS + word]);
-        }
-        *is_refused = *is_refused || !kept;
-        if (values == 1 || !kept)
-            continue;
-        cells[open] = cells[i];
-        memmove(masks + open * INTEGER_WORDS, masks + i * INTEGER_WORDS, INTEGER_WORDS * sizeof(Word));
-        open++;
-    }
-    return open;
-}
-
-/* As if each of several domains were restricted by itself, in this order, and stayed what it is where that is refused:
- * all of them together or, where they contradict (`is_contradiction`: that is known), the first half of them and then
- * the second. CONTRADICTION: one was refused. The arrays are overwritten. */
-static int32_t keep_allowed(State *s, Word *vector, int32_t count, int32_t *cells, Word *masks, bool is_contradiction)
-{
-    bool is_refused = false;
-    count = left_open(s, vector, count, cells, masks, &is_refused);
-    if (!count)
-        return is_refused ? CONTRADICTION : NARROWED;
-    if (!is_contradiction || is_refused) {
-        const size_t size = (size_t)s->of->words * sizeof(Word);
-        Word *const before = malloc(size);
-        if (!before)
-            return FAULT;
-        memcpy(before, vector, size);
-        const int32_t end = restrict_domains(s, vector, count, cells, masks);
-        if (end == CONTRADICTION)
-            memcpy(vector, before, size);
-        free(before);
-        if (end != CONTRADICTION)
-            return end == NARROWED && is_refused ? CONTRADICTION : end;
-    }
-    if (count == 1)
-        return CONTRADICTION;
-    const int32_t half = count / 2, first = keep_allowed(s, vector, half, cells, masks, false);
-    if (first == FAULT)
-        return FAULT;
-    const int32_t second =
-        keep_allowed(s, vector, count - half, cells + half, masks + half * INTEGER_WORDS, first == NARROWED);
-    return second == FAULT ? FAULT : CONTRADICTION;
-}
-
-EXPORT int32_t restrict_allowed(State *s, Word *vector, int32_t count, int32_t *cells, Word *masks)
-{
-    s->fault = 0;
-    return keep_allowed(s, vector, count, cells, masks, false) == FAULT ? FAULT : NARROWED;
 }
 
 /* Of the quantities of a vector, by node. */
