@@ -118,7 +118,8 @@ class Drawing:
         """So many, one after the other: what the state has learnt meanwhile counts.
 
         Walks, though, all begin with the state as it is now, each with a generator of its own, so that they
-        are the same in any number of processes. `is_over`: whether they are to end where they are.
+        are the same in any number of processes. `is_over`: whether they are to end where they are, and none
+        is to begin if anything has been measured.
         """
         if not self.is_walking:
             for _ in range(count):
@@ -126,14 +127,19 @@ class Drawing:
             return
         self._learn(state)
 
+        def is_too_late() -> bool:
+            return state.evaluations > 0 and is_over()
+
         def end_of(seed: int) -> array[int] | None:
+            if is_too_late():
+                return None
             end = self._walk(state, np.random.default_rng(seed), is_over)
             return None if end is None else end.vector
 
         root = state.tree.candidate(state.tree.root)
         seeds = [int(rng.integers(2**63)) for _ in range(count)]
         for vector in side_by_side(end_of, seeds, processes):
-            if state.tree.is_exhausted:
+            if state.tree.is_exhausted or (vector is None and is_too_late()):
                 return
             found = None
             if vector is not None:

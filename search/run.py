@@ -46,6 +46,9 @@ MOST_ITERATIONS = 16
 WALKED = 4
 """Walks side by side, which take seconds each: the next ones know where these have ended."""
 
+OVERTIME = 0.1
+"""The share of its time by which a run may be late and still measure what promises to be the best."""
+
 COMPARED_IN = 3
 """Processes in which the contenders are measured at the end: an implementation whose data nearly fill a cache
 may take twice as long in one as in another, and which of several is the fastest differs.
@@ -215,7 +218,7 @@ class Search:
                 return Stop.EXHAUSTED
             if self._is_interrupted:
                 return Stop.INTERRUPTED
-            if is_spent and not self._owes_a_measurement(state):
+            if is_spent and not self._owes_a_measurement(state, started):
                 return Stop.BUDGET
             try:
                 if state.is_exhausted:
@@ -257,11 +260,23 @@ class Search:
             limit.seconds is not None and self._clock() - started >= limit.seconds
         )
 
-    def _owes_a_measurement(self, state: State) -> bool:
-        """Whether nothing is known to be right, while programs wait that took all the time to draw."""
-        limit = self._options.evaluations
-        is_allowed = limit is None or state.evaluations < limit
-        return state.best_ns is None and bool(state.waiting) and is_allowed
+    def _owes_a_measurement(self, state: State, started: float) -> bool:
+        """Whether programs wait that took all the time to draw, while nothing is known to be right or, soon
+        enough, what is known is slower than one of them is estimated to be.
+        """
+        limit = self._options
+        if not state.waiting or (limit.evaluations is not None and state.evaluations >= limit.evaluations):
+            return False
+        if state.best_ns is None:
+            return True
+        is_late = limit.seconds is None or self._clock() - started > (1 + OVERTIME) * limit.seconds
+        return not is_late and self._least_estimate_ns(state) < state.best_ns
+
+    def _least_estimate_ns(self, state: State) -> float:
+        """Of what waits; infinite where there is none."""
+        waiting = (self._lowered.get(pending.drawn.digest) for pending in state.waiting)
+        estimates = (made.estimate_ns for made in waiting if isinstance(made, Lowered) and made.estimate_ns)
+        return min(estimates, default=math.inf)
 
     def _draw(self, state: State, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""

@@ -178,18 +178,35 @@ def test_a_batch_is_built_before_any_of_it_is_measured(policy: str) -> None:
     assert len(evaluator.begun) <= len(evaluated) + 1
 
 
-def test_of_a_batch_what_promises_most_is_measured_first() -> None:
-    class Estimating(ToyEvaluator):
-        def lower(self, candidate: Candidate) -> Lowered | Outcome:
-            lowered = super().lower(candidate)
-            assert isinstance(lowered, Lowered)
-            return replace(lowered, estimate_ns=cost(values_of(candidate)))
+class Estimating(ToyEvaluator):
+    """Which knows what programs take before they run."""
 
+    def lower(self, candidate: Candidate) -> Lowered | Outcome:
+        lowered = super().lower(candidate)
+        assert isinstance(lowered, Lowered)
+        return replace(lowered, estimate_ns=cost(values_of(candidate)))
+
+
+def test_of_a_batch_what_promises_most_is_measured_first() -> None:
     evaluator = Estimating(cost)
     search(ToyInstance([5] * 5), evaluator, options=Options(batch=5, evaluations=20, seed=3))
     for at in range(0, 20, 5):
         batch = evaluator.runs[at : at + 5]
         assert batch == sorted(batch, key=cost)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_drawn_last_is_measured_where_it_is_estimated_to_be_the_best(seed: int) -> None:
+    """Time is over before the second batch is drawn."""
+    evaluator = Estimating(cost)
+    options = Options(seconds=42, batch=8, seed=seed)
+    search(ToyInstance([5] * 5), evaluator, options=options, clock=itertools.count().__next__)
+    drawn = [tuple(map(int, digest[1:-1].split(","))) for digest in evaluator.begun]
+    first, late = drawn[:8], drawn[8:]
+    behind = evaluator.runs[8:]
+    assert len(first) == 8
+    assert 0 < len(late) < 8
+    assert behind == ([min(late, key=cost)] if min(map(cost, late)) < min(map(cost, first)) else [])
 
 
 def test_what_waits_for_its_evaluation_keeps_a_space_from_being_exhausted() -> None:
