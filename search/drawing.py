@@ -139,8 +139,10 @@ class Drawing:
         root = state.tree.candidate(state.tree.root)
         seeds = [int(rng.integers(2**63)) for _ in range(count)]
         for vector in side_by_side(end_of, seeds, processes):
-            if state.tree.is_exhausted or (vector is None and is_too_late()):
+            if state.tree.is_exhausted:
                 return
+            if vector is None and is_too_late():
+                continue
             found = None
             if vector is not None:
                 found = self._at_or_beside(replace(root, vector=vector), state, rng)

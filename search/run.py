@@ -255,22 +255,26 @@ class Search:
         self._tell(state.compare(comparison))
 
     def _is_spent(self, state: State, started: float) -> bool:
-        limit = self._options
-        return (limit.evaluations is not None and state.evaluations >= limit.evaluations) or (
-            limit.seconds is not None and self._clock() - started >= limit.seconds
-        )
+        return not self._may_evaluate(state) or self._is_late(started)
+
+    def _may_evaluate(self, state: State) -> bool:
+        limit = self._options.evaluations
+        return limit is None or state.evaluations < limit
+
+    def _is_late(self, started: float, share: float = 0.0) -> bool:
+        """By a share of the time that there is, at least."""
+        limit_s = self._options.seconds
+        return limit_s is not None and self._clock() - started >= (1 + share) * limit_s
 
     def _owes_a_measurement(self, state: State, started: float) -> bool:
         """Whether programs wait that took all the time to draw, while nothing is known to be right or, soon
         enough, what is known is slower than one of them is estimated to be.
         """
-        limit = self._options
-        if not state.waiting or (limit.evaluations is not None and state.evaluations >= limit.evaluations):
+        if not state.waiting or not self._may_evaluate(state):
             return False
         if state.best_ns is None:
             return True
-        is_late = limit.seconds is None or self._clock() - started > (1 + OVERTIME) * limit.seconds
-        return not is_late and self._least_estimate_ns(state) < state.best_ns
+        return not self._is_late(started, OVERTIME) and self._least_estimate_ns(state) < state.best_ns
 
     def _least_estimate_ns(self, state: State) -> float:
         """Of what waits; infinite where there is none."""

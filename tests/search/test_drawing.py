@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -180,6 +181,22 @@ def test_walks_end_where_they_are_when_there_is_no_time_left(late: bool) -> None
     assert all(isinstance(visit.end, Implementation) for visit in visits)
     # Where each of them begins, of which there is one only, and what that costs.
     assert len(asked) == (1 + 1 + 5 + 2 * 2 if late else 3 * 2)
+
+
+def test_no_walk_begins_behind_the_end_and_what_had_begun_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three, the last one is the first to begin, as it may be in another process."""
+
+    def backwards(end_of: Callable[[int], object], seeds: Sequence[int], processes: int) -> list[object]:
+        return [end_of(seed) for seed in reversed(seeds)][::-1]
+
+    monkeypatch.setattr("spacedsl.search.drawing.side_by_side", backwards)
+    looks = itertools.count()
+    drawing, state = parts(ToyInstance([60, 60, 60]), 1)
+    state.evaluations = 1
+    drawing = replace(drawing, policy=near(), estimate_ns=lambda candidate: 1.0 + sum(values_of(candidate)))
+    rng = np.random.default_rng(0)
+    (visit,) = drawing.visits(state, rng, 3, is_over=lambda: next(looks) > 5)
+    assert isinstance(visit.end, Implementation)
 
 
 class _Parts(NoBound):
