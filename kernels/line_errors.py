@@ -81,9 +81,9 @@ def unexpected(
     whole = text.text
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
-        return Diagnostic(
-            "KF020", f"unexpected character {whole[at]!r}", text.span(at, at + 1), repair(whole, at)
-        )
+        word = re.compile(r"[A-Za-z_]\w*").match(whole, at)
+        what, end = (f"`{word[0]}`", word.end()) if word else (f"character {whole[at]!r}", at + 1)
+        return Diagnostic("KF020", f"unexpected {what}", text.span(at, end), repair(whole, at))
     assert isinstance(error, UnexpectedToken)
     expected = sorted(words[t] for t in error.accepts or error.expected if t in words)
     hint = f"expected {' or '.join(expected)}" if expected else None

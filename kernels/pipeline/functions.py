@@ -158,5 +158,5 @@ FUNCTIONS = frozenset({*ARGUMENTS, *COUNTED, *SATURATED, *CONVERSIONS, *EDGES, "
 
 VALUES: Mapping[str, bool | float] = MappingProxyType({"true": True, "false": False, "inf": math.inf})
 
-RESERVED = FUNCTIONS | {*get_args(Reducer), "for", "in", "where", *VALUES}
+RESERVED = FUNCTIONS | {*get_args(Reducer), "for", "in", "where", "if", "else", *VALUES}
 """Names that nothing else can have."""

@@ -6,7 +6,6 @@ that file, or a `DiagnosticError`. The grammar is `grammars/pipeline.lark`; name
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -15,9 +14,9 @@ from lark import Lark, Token, Transformer, Tree, v_args
 from lark.exceptions import UnexpectedInput
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
-from spacedsl.kernels.line_errors import unexpected
 from spacedsl.kernels.located_yaml import PlacedText
 from spacedsl.kernels.pipeline.definitions import shallow
+from spacedsl.kernels.pipeline.line_errors import syntax_error
 from spacedsl.kernels.pipeline.syntax import (
     Call,
     Definition,
@@ -52,7 +51,7 @@ def parse_stages(text: PlacedText) -> tuple[Definition, ...]:
     try:
         tree = _parser().parse(text.text)
     except UnexpectedInput as error:
-        raise DiagnosticError([_syntax_error(error, text)]) from None
+        raise DiagnosticError([syntax_error(error, text)]) from None
     for definition in tree.children:
         assert isinstance(definition, Tree)
         _check_depth(definition, text.span(definition.meta.start_pos, definition.meta.end_pos))
@@ -76,38 +75,6 @@ def _check_depth(definition: Tree[Token], span: Span) -> None:
 @cache
 def _parser() -> Lark:
     return Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", propagate_positions=True)
-
-
-_WORDS = {
-    "EQUAL": "`=`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "COMMA": "`,`",
-    "COLON": "`:`", "NAME": "a name", "INTEGER": "a number", "IN": "`in`", "$END": "the end",
-}  # fmt: skip
-
-
-def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
-    is_any = bool(re.sub(r"#.*", "", text.text).strip())
-    at_end = "the stages end too early" if is_any else "there is no stage"
-    return unexpected(error, text, _WORDS, _repair, at_end)
-
-
-def _repair(text: str, at: int) -> str | None:
-    """What was probably meant by something that other languages write."""
-    before = text[:at].rstrip()
-    if text[at] == "*" and before.endswith("*"):
-        return "powers are written `pow(x, y)`"
-    if text[at] == "[" and re.search(r"[A-Za-z_]\w*$", before):
-        return "points stand in parentheses: `f(x, y)`"
-    if text[at] == "?":
-        return "a choice is written `select(condition, a, b)`"
-    if re.match(r"(and|or|not)\b", text[at:]):
-        return "conditions are joined by `&&`, `||` and `!`"
-    if text[at : at + 2] in ("/=", "%="):
-        return "updates are written `=`, `+=`, `-=`, `*=`, `min=` or `max=`"
-    if text[at] == "=":
-        return "comparisons are written `==`, `!=`, `<=` and `>=`"
-    if text[at] == "." and before.endswith((":", ".")):
-        return "a range is written `r in 0:10`"
-    return None
 
 
 class _Builder(Transformer[Token, Any]):

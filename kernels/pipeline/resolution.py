@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 from spacedsl.diagnostics import Diagnostic, Span, counted
 from spacedsl.kernels.pipeline.algorithm import (
@@ -67,6 +67,7 @@ from spacedsl.kernels.pipeline.syntax import (
     Number,
     Prefix,
     RangeNode,
+    Reducer,
     Reduction,
     Within,
 )
@@ -85,6 +86,8 @@ from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report
 
 Made = TypeVar("Made")
+
+_REDUCED = "a reduction is written `sum[r in 0:3](f(x + r))`"
 
 Part = tuple[str, int | None]
 """A definition: a stage, and which of its updates."""
@@ -132,6 +135,13 @@ class _Scope:
     """Also those of ranges around."""
     owner: str
     """The stage whose definition it is in, also from inside of a reduction."""
+
+
+def _is_meant_to_reduce(node: Call) -> bool:
+    """`min` and `max` are functions, too."""
+    if node.name.name not in get_args(Reducer):
+        return False
+    return node.name.name not in FUNCTIONS or any(isinstance(a, Within) for a in node.arguments)
 
 
 class _Resolver:
@@ -317,8 +327,10 @@ class _Resolver:
             raise _WrongError
         if name in self.stages or name in self.declared.inputs:
             return self.read(node, scope)
+        if _is_meant_to_reduce(node):
+            raise self.error("KF022", f"the range of `{name}` stands in brackets", node.name.span, _REDUCED)
         if name not in FUNCTIONS:
-            raise self.unknown("stage, input or function", node.name, FUNCTIONS)
+            raise self.unknown("stage, input or function", node.name, scope, FUNCTIONS)
         if name in EDGES or name == "constant_exterior":
             return self.beyond(node, scope)
         if node.element is not None:
@@ -376,7 +388,7 @@ class _Resolver:
             raise _WrongError
         source = self.source(named.name)
         if source is None:
-            raise self.unknown("stage or input", named)
+            raise self.unknown("stage or input", named, scope)
         outside = self.value(given.pop(0), scope) if rule == "constant_exterior" and given else 0
         point = [self.value(g.position if isinstance(g, Within) else g, scope) for g in given]
         within = [self.within(g) if isinstance(g, Within) else None for g in given]
@@ -400,7 +412,11 @@ class _Resolver:
         self.is_read(made, node.span, scope)
         return made
 
-    def unknown(self, kinds: str, name: Name, others: Set[str] = frozenset()) -> _WrongError:
+    def unknown(self, kinds: str, name: Name, scope: _Scope, others: Set[str] = frozenset()) -> _WrongError:
+        if name.name == scope.owner:
+            message = f"`{name.name}` has no value yet that it could read"
+            first = f"define it first: `{name.name}(..) = 0`; an update of it goes through a range in order"
+            return self.error("KF060", message, name.span, first)
         known = [*self.stages, *self.declared.inputs, *others]
         is_below = name.name in self.defined
         hint = "it is defined below: a stage reads those above it" if is_below else closest(name.name, known)
