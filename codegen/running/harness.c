@@ -5,9 +5,11 @@
  * its text follows this file.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -55,13 +57,36 @@ static long harness_switches(void) {
   return usage.ru_nivcsw;
 }
 
+/* How long the threads of this process have been waiting for a CPU, all together; negative where Linux does not say. */
+static int64_t harness_waited_ns(void) {
+  int64_t all_ns = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  if (!tasks) return -1;
+  for (struct dirent *task; all_ns >= 0 && (task = readdir(tasks));) {
+    char path[64], text[64];
+    unsigned long long ran_ns, waited_ns;
+    if (*task->d_name == '.') continue;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/schedstat", task->d_name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    text[length < 0 ? 0 : length] = 0;
+    /* A kernel that does not count has run nothing. */
+    int is_known = sscanf(text, "%llu %llu", &ran_ns, &waited_ns) == 2 && ran_ns;
+    all_ns = is_known ? all_ns + (int64_t)waited_ns : -1;
+  }
+  closedir(tasks);
+  return all_ns;
+}
+
 /* Takes samples of `batch` calls each until there are `most` of them or `budget_ns` have gone by; returns how many.
- * Of each sample, also whether a thread had to leave its CPU, and `loops` numbers for the loops of all calls, where
- * `ends` is not NULL. */
+ * Of each sample in which a thread had to leave its CPU, also how long threads have waited for one, at most: negative
+ * where that is not known, and 0 where none had to. And `loops` numbers for the loops of all calls, where `ends` is
+ * not NULL. */
 int64_t harness_time(void *function, void *const *arguments, int64_t batch, int64_t most, int64_t budget_ns,
-                     char *flush, int64_t flush_bytes, int64_t *samples_ns, char *disturbed, struct harness_ends *ends,
+                     char *flush, int64_t flush_bytes, int64_t *samples_ns, int64_t *lost_ns, struct harness_ends *ends,
                      int64_t loops, int64_t *lasted_ns) {
-  int64_t start = harness_now_ns(), count = 0;
+  int64_t start = harness_now_ns(), count = 0, before_waited_ns = harness_waited_ns();
   long before_switches = harness_switches();
   while (count < most) {
     harness_flush(flush, flush_bytes);
@@ -74,7 +99,13 @@ int64_t harness_time(void *function, void *const *arguments, int64_t batch, int6
     int64_t after = harness_now_ns();
     long after_switches = harness_switches();
     samples_ns[count] = after - before;
-    disturbed[count++] = after_switches != before_switches;
+    lost_ns[count] = 0;
+    if (after_switches != before_switches) {
+      int64_t waited_ns = harness_waited_ns();
+      lost_ns[count] = before_waited_ns < 0 || waited_ns < 0 ? -1 : waited_ns - before_waited_ns;
+      before_waited_ns = waited_ns;
+    }
+    ++count;
     before_switches = after_switches;
     if (after - start >= budget_ns) break;
   }

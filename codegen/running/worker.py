@@ -26,6 +26,7 @@ from spacedsl.codegen.running.cases import Tolerance
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.codegen.running.loaded_cases import LoadedCase
 from spacedsl.codegen.running.messages import Message
+from spacedsl.codegen.running.timing import are_disturbed
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
@@ -114,14 +115,14 @@ class Worker:
 
     def op_time(self, handle: int, case: int, most: int, batch: int, budget_ns: int, loops: int) -> Message:
         """Samples, the calling thread pinned to the first CPU, which a pool leaves to it, and apart from them
-        those in which a thread had to leave its CPU to other programs; of a library that notes when its
-        parallel loops have ended, also how long so many of them take: medians.
+        those that other programs have disturbed; of a library that notes when its parallel loops have ended,
+        also how long so many of them take: medians.
         """
         library, function = self.libraries[handle]
         if self.flush:
             # The caches are displaced before each sample: only its first call finds nothing in them.
             batch = 1
-        samples, marks = np.zeros(most, np.int64), np.zeros(most, np.bool_)
+        samples, lost = np.zeros(most, np.int64), np.zeros(most, np.int64)
         lasted = np.zeros((most, loops), np.int64)
         ends = ctypes.byref(ctypes.c_char.in_dll(library, "pool_ends")) if loops else None
         flush = ctypes.c_void_p(self.flush.address if self.flush else None)
@@ -129,13 +130,13 @@ class Worker:
         limits = ctypes.c_int64(batch), ctypes.c_int64(most), ctypes.c_int64(budget_ns)
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(allowed)})
-        found = (ctypes.c_void_p(each.ctypes.data) for each in (samples, marks))
+        found = (ctypes.c_void_p(each.ctypes.data) for each in (samples, lost))
         looking = ends, ctypes.c_int64(loops), ctypes.c_void_p(lasted.ctypes.data)
         count = self.harness.harness_time(
             function, self.arguments[case], *limits, flush, flush_bytes, *found, *looking
         )
         os.sched_setaffinity(0, allowed)
-        calls_ns, disturbed = samples[:count] / batch, marks[:count]
+        calls_ns, disturbed = samples[:count] / batch, are_disturbed(samples[:count], lost[:count])
         counted = lasted[:count] if disturbed.all() else lasted[:count][~disturbed]
         return {
             "batch": batch,

@@ -19,6 +19,7 @@ from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.running.harness import harness_library
 from spacedsl.codegen.running.measurement import Measurement, Options
 from spacedsl.codegen.running.process import WorkerProcess
+from spacedsl.codegen.running.timing import are_disturbed
 from spacedsl.codegen.running.worker import Worker
 from tests.codegen.kernels import matmul
 
@@ -139,10 +140,10 @@ def test_that_a_thread_has_to_leave_its_cpu_is_seen(tmp_path: Path) -> None:
     try:
         other.stdout.readline()
         os.sched_setaffinity(0, {place})
-        samples, marks = np.zeros(8, np.int64), np.zeros(8, np.bool_)
+        samples, lost = np.zeros(8, np.int64), np.zeros(8, np.int64)
         none = ctypes.c_void_p(None)
         spin = ctypes.CFUNCTYPE(None)(lambda: sum(range(2_000_000)) and None)
-        found = (ctypes.c_void_p(each.ctypes.data) for each in (samples, marks))
+        found = (ctypes.c_void_p(each.ctypes.data) for each in (samples, lost))
         limits = (ctypes.c_int64(n) for n in (1, 8, 1 << 40))
         count = library.harness_time(
             ctypes.cast(spin, ctypes.c_void_p), (ctypes.c_void_p * 4)(), *limits, none, ctypes.c_int64(0),
@@ -153,7 +154,7 @@ def test_that_a_thread_has_to_leave_its_cpu_is_seen(tmp_path: Path) -> None:
         other.kill()
         other.wait()
         other.stdout.close()
-    assert count == 8 and marks.any()
+    assert count == 8 and are_disturbed(samples, lost).any()
 
 
 @pytest.mark.parametrize(("nbytes", "batch"), [(0, 31), (64, 1)])

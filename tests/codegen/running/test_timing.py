@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spacedsl.codegen.running.timing import _lower_rank, is_settled, summarise
+from spacedsl.codegen.running.timing import _lower_rank, are_disturbed, is_settled, summarise
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 10, 25, 60, 99])
@@ -40,3 +40,9 @@ def test_few_samples_give_their_range_and_are_never_settled() -> None:
 
 def test_one_sided_scatter_is_not_settled() -> None:
     assert not is_settled(summarise([1.0] * 8 + [1.5] * 7), 0.01)
+
+
+def test_what_the_system_itself_takes_of_a_long_sample_disturbs_it_as_little_as_nothing() -> None:
+    samples = np.array([20_000_000, 20_000_000, 20_000_000, 1_000_000, 10_000])
+    assert not are_disturbed(samples, np.array([0, 60_000, 200_000, 9_000, 0])).any()
+    assert are_disturbed(samples, np.array([-1, 200_001, 4_000_000, 60_000, 101])).all()
