@@ -7,7 +7,7 @@ touched. Bounds here are not scaled and never fall on the way down: a child's is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.costs.model import Needs
 from spacedsl.search.orderings import Branching, Ordering
 from spacedsl.search.rollouts import Bounded, Cut, Exhausted, GivenUp, Implementation, Rollouts
 from spacedsl.search.tree import Expansion, Step
@@ -40,6 +41,8 @@ class Descent:
     """In which order a rollout takes what a node leaves open; None: in that of the tree."""
     bounded_every: int = 1
     """Decisions of a rollout from one bound to the next: in between, candidates have their parents'."""
+    needs: Needs | None = None
+    """Of implementations, from a cost model; None: what the bound says of them."""
     _rollouts: Rollouts = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -47,12 +50,16 @@ class Descent:
         rollouts = Rollouts(self.instance, order, self.bound, self.repairs, self.bounded_every)
         object.__setattr__(self, "_rollouts", rollouts)
 
-    def needed_ns(self, candidate: Candidate) -> float:
+    def needs_ns(self, implementation: Candidate) -> Sequence[float]:
+        """What each resource needs."""
+        return (self.needs or self.bound.terms_ns)(implementation)
+
+    def needed_ns(self, implementation: Candidate) -> float:
         """What all resources need, one after the other.
 
         A bound is what the scarcest needs; of implementations, their sum orders times better.
         """
-        return sum(self.bound.terms_ns(candidate))
+        return sum(self.needs_ns(implementation))
 
     def expand(self, start: Bounded) -> Expanded:
         """Branches on the next decision that leaves a choice; those with one valid group are forced."""

@@ -32,6 +32,14 @@ from spacedsl.search.walks import never, walked
 FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
 
+FIRST_NEEDED = 12
+"""The same where a cost model says what implementations need: each is the end of a walk by that."""
+
+DRAWN, NEEDED = 32, 50
+"""Implementations that are drawn where such a walk begins, at the one that needs least, and its steps. More
+of them take longer than a measurement.
+"""
+
 KNOWN = 16
 """Of the fastest implementations that are unlike each other have neighbours."""
 
@@ -76,7 +84,7 @@ TRIES = 8
 chooses.
 """
 
-GUIDED, COMPARED = 0.5, 8
+GUIDED, COMPARED = 0.75, 10
 """The share of the neighbours that are chosen by what the search has learnt, and of how many each. The others
 are measured as they are drawn: what was learnt may be wrong.
 """
@@ -103,9 +111,17 @@ class Drawing:
 
     @property
     def is_walking(self) -> bool:
-        """Whether implementations are the ends of walks by what a model says."""
+        """Whether all implementations are the ends of walks by what a model says."""
         is_estimated = self.estimate_ns is not None and self.policy.share_near > 0
         return self.phases is not None or is_estimated
+
+    def walks(self, state: State) -> bool:
+        """Whether the next ones are."""
+        return self.is_walking or (self._is_by_needs and state.climb.valid < FIRST_NEEDED)
+
+    @property
+    def _is_by_needs(self) -> bool:
+        return self.descent.needs is not None and self.policy.share_near > 0
 
     def visits(
         self,
@@ -121,9 +137,9 @@ class Drawing:
         are the same in any number of processes. `is_over`: whether they are to end where they are, and none
         is to begin if anything has been measured.
         """
-        if not self.is_walking:
+        if not self.walks(state):
             for _ in range(count):
-                yield self._near(state, rng) or self._down(state, rng)
+                yield self._near(state, rng) or self._elsewhere(state, rng)
             return
         self._learn(state)
 
@@ -159,8 +175,9 @@ class Drawing:
         """Where one walk comes to; None: it did not begin."""
         if self.phases is not None:
             return self._cheap(state, self.phases, rng, is_over)
-        assert self.estimate_ns is not None
-        return self._estimated(state, self.estimate_ns, rng, is_over)
+        if self.estimate_ns is not None:
+            return self._estimated(state, self.estimate_ns, rng, is_over)
+        return self._needed(state, rng, is_over)
 
     def _cheap(
         self, state: State, phases: Known, rng: np.random.Generator, is_over: Callable[[], bool]
@@ -220,6 +237,18 @@ class Drawing:
         steps = _drawn_length(FIRST_ESTIMATED if is_first else ESTIMATED, rng)
         return walked(near, start, estimated_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
 
+    def _needed(
+        self, state: State, rng: np.random.Generator, is_over: Callable[[], bool]
+    ) -> Candidate | None:
+        """Downhill by what all resources need: from the least of many implementations that are drawn."""
+        near, needed_ns = self._neighbourhood(state), self.descent.needed_ns
+        start = _least([near.planned((), state.cut, rng) for _ in range(DRAWN)], needed_ns)
+        if start is None:
+            return None
+        return walked(
+            near, start, needed_ns, NEEDED, state.cut, rng, is_over=is_over, partitions=self.partitions
+        )
+
     def _least_needed(
         self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]
     ) -> Candidate | None:
@@ -266,6 +295,11 @@ class Drawing:
         is_met = state.steps(node, (*expanded.expansion.forced, *end.steps)) in state.met
         return None if is_met else Visit(node, expanded, end)
 
+    def _elsewhere(self, state: State, rng: np.random.Generator) -> Visit:
+        """From anywhere, where a model says what is worth it; else down the tree."""
+        end = self._needed(state, rng, never) if self._is_by_needs else None
+        return (None if end is None else self._to(end, state)) or self._down(state, rng)
+
     def _down(self, state: State, rng: np.random.Generator) -> Visit:
         """The node that the policy comes to, its expansion, and how rollouts from there ended.
 
@@ -291,7 +325,7 @@ class Drawing:
         expansion of that; None: the policy shall choose.
         """
         climb, share = state.climb, self.policy.share_near
-        if not share or climb.valid < FIRST_ROLLOUTS:
+        if not share or climb.valid < (FIRST_NEEDED if self._is_by_needs else FIRST_ROLLOUTS):
             return None
         # A climb that gets on is not interrupted: what lies elsewhere is hardly ever better.
         if not climb.gets_on and float(rng.random()) >= share:
@@ -320,14 +354,14 @@ class Drawing:
         self, drawn: Sequence[Candidate | None], state: State, rng: np.random.Generator
     ) -> list[Candidate]:
         """Those that are implementations, as the surrogate draws their times."""
-        root, bound = state.tree.candidate(state.tree.root), self.descent.bound
+        root, needs_ns = state.tree.candidate(state.tree.root), self.descent.needs_ns
         for timed in state.timed[self.surrogate.learnt :]:
             known = replay(self.descent.instance, root, timed.steps)
-            self.surrogate.learn(bound.terms_ns(known), timed.time_ns)
+            self.surrogate.learn(needs_ns(known), timed.time_ns)
         found = [candidate for candidate in drawn if candidate is not None]
         if not found:
             return []
-        times = self.surrogate.drawn([bound.terms_ns(candidate) for candidate in found], rng)
+        times = self.surrogate.drawn([needs_ns(candidate) for candidate in found], rng)
         return [found[place] for place in np.argsort(times, kind="stable")]
 
     def _select(self, state: State, rng: np.random.Generator) -> Node:

@@ -23,7 +23,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
-from spacedsl.search.costs.model import CostModel
+from spacedsl.search.costs.model import CostModel, Needs
 from spacedsl.search.descent import Descent
 from spacedsl.search.drawing import FIRST_WALKS, Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
@@ -121,6 +121,7 @@ class Search:
         options: Options,
         decisions: Sequence[Decision] = (),
         costs: CostModel | None = None,
+        needs: Needs | None = None,
         estimate_ns: Callable[[Candidate], float] | None = None,
         store: Store | None = None,
         failed: Collection[str] = (),
@@ -138,7 +139,7 @@ class Search:
         self._failed = frozenset(failed)
         self._emit = listener
         self._clock = clock
-        descent = Descent(instance, ordering, bound, options.repairs, rollouts, options.bounded_every)
+        descent = Descent(instance, ordering, bound, options.repairs, rollouts, options.bounded_every, needs)
         phases = None if costs is None else Known(costs)
         self._drawing = Drawing(descent, policy, partitions(instance), phases, estimate_ns)
         self._rng = np.random.default_rng(options.seed)
@@ -285,8 +286,9 @@ class Search:
     def _draw(self, state: State, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
         for _ in range(MOST_ITERATIONS * self._options.batch):
+            is_walking = self._drawing.walks(state)
             self._iterate(state, started)
-            is_enough = len(state.waiting) >= (1 if self._drawing.is_walking else self._options.batch)
+            is_enough = len(state.waiting) >= (1 if is_walking else self._options.batch)
             if is_enough or state.tree.is_exhausted or self._is_interrupted or self._is_spent(state, started):
                 return
 
@@ -294,7 +296,7 @@ class Search:
         """Where drawing takes long, the first program is measured alone, or one of the first two: there is
         something to show.
         """
-        if not self._drawing.is_walking:
+        if not self._drawing.walks(state):
             return 1
         if not state.evaluations:
             return 1 if self._drawing.phases is not None else min(self._options.batch, FIRST_WALKS)

@@ -1,10 +1,10 @@
 """What a search has learnt of how long implementations take: from what each of them needs of each resource.
 
-In: needs, those that a bound consists of, and measured times, in the order of the evaluations; then needs of
-other implementations. Out: logarithms of times, as a Gaussian process has them (Rasmussen and Williams, 2006)
-or drawn from it (Thompson, Biometrika 1933). Implementations are as like each other as their needs are, not
-as their decisions are: decisions say best of all that what is near a fast one is fast, and of what is near
-it, nothing is better than it. Nothing is excluded by what is said here.
+In: needs, and measured times, in the order of the evaluations; then needs of other implementations. Out:
+logarithms of times, as a Gaussian process has them (Rasmussen and Williams, 2006) or drawn from it (Thompson,
+Biometrika 1933). Before anything else is known, times go with all needs together. Implementations are as like
+each other as their needs are, not as their decisions are: decisions say best of all that what is near a fast
+one is fast, and of what is near it, nothing is better than it. Nothing is excluded by what is said here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 MOST = 500
 """Times that a process is made of: the least, and the last ones, half each."""
 
-SLOW = 2.0
+SLOW = 4.0
 """Whatever takes as many times the least time, or more, is equally slow."""
 
 LEAST_SHARE = 1e-3
@@ -30,7 +30,10 @@ LEAST_DEVIATION = 1e-3
 NOISE = 0.02
 """Variance of the logarithm of one time."""
 
-AMPLITUDE = 0.3
+LINE = 0.01
+"""Variance of what a need adds to the logarithm of a time, in its deviation, beside the sum of all needs."""
+
+AMPLITUDE = 0.05
 """Variance of what a straight line does not say."""
 
 LENGTH = 0.5
@@ -81,7 +84,7 @@ class _Process:
     deviation: Array
     points: Array
     level: float
-    """Of the logarithms of times."""
+    """Of the logarithms of times, less those of all needs together."""
     factor: Array
     """Cholesky's, lower, of the covariance of the times."""
     weights: Array
@@ -97,7 +100,8 @@ class _Process:
         mean, deviation = points.mean(axis=0), points.std(axis=0)
         deviation[deviation < LEAST_DEVIATION] = np.inf
         points = (points - mean) / deviation
-        values = np.minimum(times[used], times.min() + np.log(SLOW))
+        together = _together([needs_ns[place] for place in used])
+        values = np.minimum(times[used], times.min() + np.log(SLOW)) - together
         level = float(values.mean())
         factor = cholesky(_covariance(points, points) + NOISE * np.eye(len(points)), lower=True)
         return cls(mean, deviation, points, level, factor, cho_solve((factor, True), values - level))
@@ -108,19 +112,26 @@ class _Process:
         points = (_logarithms(needs_ns) - self.mean) / self.deviation
         between = _covariance(points, self.points)
         known = np.square(solve_triangular(self.factor, between.T, lower=True)).sum(axis=0)
-        alone = AMPLITUDE + np.square(points).sum(axis=1)
-        return self.level + between @ self.weights, np.sqrt(np.maximum(alone - known, 0.0))
+        alone = AMPLITUDE + LINE * np.square(points).sum(axis=1)
+        mean = self.level + _together(needs_ns) + between @ self.weights
+        return mean, np.sqrt(np.maximum(alone - known, 0.0))
+
+
+def _together(needs_ns: Sequence[Needs]) -> Array:
+    """Logarithms of all needs, one after the other."""
+    total = np.asarray(needs_ns, dtype=np.float64).sum(axis=1)
+    return np.asarray(np.log(np.maximum(total, np.finfo(np.float64).tiny)))
 
 
 def _logarithms(needs_ns: Sequence[Needs]) -> Array:
     """Of each need, and of all together."""
-    needs = np.asarray(needs_ns, dtype=np.float64)
-    total = np.maximum(needs.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return np.asarray(np.log(np.maximum(np.hstack([needs, total]), LEAST_SHARE * total)))
+    needs, together = np.asarray(needs_ns, dtype=np.float64), _together(needs_ns)[:, None]
+    least = LEAST_SHARE * np.exp(together)
+    return np.hstack([np.log(np.maximum(needs, least)), together])
 
 
 def _covariance(ones: Array, others: Array) -> Array:
     from scipy.spatial.distance import cdist
 
     apart = cdist(ones, others, "sqeuclidean") / ones.shape[1]
-    return np.asarray(AMPLITUDE * np.exp(-apart / LENGTH) + ones @ others.T)
+    return np.asarray(AMPLITUDE * np.exp(-apart / LENGTH) + LINE * (ones @ others.T))

@@ -51,7 +51,7 @@ def operations(kernel: Kernel, *, has_starts: bool = False) -> dict[Unit, tuple[
     found: dict[Unit, dict[Key, list[Operation]]] = {unit: {} for unit in UNITS}
     has_exp = any(instruction.op is Op.EXP for instruction in kernel.instructions)
     for instruction in kernel.instructions:
-        for unit, count in _occupied(instruction, may_divide=not has_exp).items():
+        for unit, count in occupied(instruction, may_divide=not has_exp).items():
             key = _product_key(instruction) if unit == "multiply" else _key(instruction)
             if instruction.op in _LONG:
                 key = _function_key(instruction)
@@ -66,7 +66,7 @@ def operations(kernel: Kernel, *, has_starts: bool = False) -> dict[Unit, tuple[
     return {unit: tuple(map(tuple, classes.values())) for unit, classes in found.items()}
 
 
-def _occupied(instruction: Instruction, *, may_divide: bool) -> Occupied:
+def occupied(instruction: Instruction, *, may_divide: bool = True) -> Occupied:
     """How often one iteration occupies each unit, however the compiler fuses and splits.
 
     A product that is only added somewhere can become part of a fused multiply-add there, which then is

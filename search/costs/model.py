@@ -7,7 +7,7 @@ is excluded by them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,9 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Variable
+
+Needs = Callable[[Candidate], Sequence[float]]
+"""Of an implementation: nanoseconds that each resource is used for, always in the same order."""
 
 Plan = Sequence[tuple[Variable, int]]
 """Variables and masks of what they are to keep, as far as constraints allow it: the first ones come first."""

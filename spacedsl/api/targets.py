@@ -46,7 +46,8 @@ from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
-from spacedsl.search.costs.model import CostModel
+from spacedsl.search.costs.linalg import LinalgNeeds
+from spacedsl.search.costs.model import CostModel, Needs
 from spacedsl.search.costs.pipeline import PipelineCosts
 
 
@@ -101,6 +102,10 @@ class Target(ABC):
         """What implementations may take, in nanoseconds, to compare them; None: the bound is enough."""
         return None
 
+    def needs(self, instance: Instance, device: Device) -> Needs | None:
+        """What implementations need of each resource, to compare them; None: what the bound says."""
+        return None
+
     @abstractmethod
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PatientEvaluator: ...
 
@@ -149,6 +154,10 @@ class Cpu(Target):
         assert isinstance(device, CpuDevice)
         is_pipeline = isinstance(instance.kernel, pipeline.Kernel)
         return PipelineCosts(instance, device) if is_pipeline else None
+
+    def needs(self, instance: Instance, device: Device) -> LinalgNeeds | None:
+        assert isinstance(device, CpuDevice)
+        return LinalgNeeds(instance, device) if isinstance(instance.kernel, linalg.Kernel) else None
 
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> CpuEvaluator:
         assert isinstance(device, CpuDevice)

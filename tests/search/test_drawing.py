@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.search.climbs import DOUBT
 from spacedsl.search.costs.model import Phase, time_ns
 from spacedsl.search.descent import Descent
-from spacedsl.search.drawing import FIRST_WALKS, STARTS, UNESTIMATED, Drawing
+from spacedsl.search.drawing import FIRST_NEEDED, FIRST_WALKS, STARTS, UNESTIMATED, Drawing
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
 from spacedsl.search.rollouts import Bounded, Exhausted, Implementation
@@ -221,3 +222,31 @@ def test_neighbours_chosen_by_what_was_learnt_come_down_sooner(monkeypatch: pyte
 
     plain, guided = (sum(above_best_ns(share, seed) for seed in range(30)) for share in (0.0, 1.0))
     assert guided < 0.7 * plain
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_climb_begins_where_walks_by_needs_end_if_a_model_says_what_is_needed(processes: int) -> None:
+    """Then come neighbours of what was measured there. The bound says the same of all."""
+    drawing, state = parts(ToyInstance([40, 40, 40]), 1)
+    plain = replace(drawing, policy=near(), descent=replace(drawing.descent, bound=NoBound()))
+    by_needs = replace(plain, descent=replace(plain.descent, needs=lambda c: [1.0 + v for v in values_of(c)]))
+    assert by_needs.walks(state) and not plain.walks(state)
+    visits = by_needs.visits(state, np.random.default_rng(0), 4, processes)
+    ends = [visit.end.end.candidate for visit in visits if isinstance(visit.end, Implementation)]
+    assert len(ends) == 4
+    assert all(by_needs.descent.needed_ns(end) < 15 for end in ends), "of 40 values each, by 50 steps"
+    state.climb = replace(state.climb, valid=FIRST_NEEDED)
+    assert not by_needs.walks(state)
+
+
+def test_one_of_four_looks_elsewhere_by_needs_where_nothing_gets_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawing, state = parts(ToyInstance([40, 40, 40]), 1)
+    descent = replace(drawing.descent, needs=lambda c: [1.0 + v for v in values_of(c)])
+    drawing = replace(drawing, policy=near(), descent=descent)
+    state.climb = replace(state.climb, valid=FIRST_NEEDED, idle=DOUBT)
+    monkeypatch.setattr(Drawing, "_near", lambda *_: None)
+    (visit,) = drawing.visits(state, np.random.default_rng(0))
+    assert isinstance(visit.end, Implementation)
+    assert descent.needed_ns(visit.end.end.candidate) < 15

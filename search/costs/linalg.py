@@ -1,0 +1,292 @@
+"""What implementations of linear algebra do on a CPU: instructions, and lines that caches are asked for.
+
+In: an instance, a measured device, then complete candidates. Out: nanoseconds for each resource, always in
+the same order. Unlike a bound, which has what no compiler can save, this takes the loops as they were
+decided, and excludes nothing: it says which of several implementations are worth a measurement. Resources
+are used one after the other here, none beside another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kernel
+from spacedsl.kernels.linalg.operations import Op
+from spacedsl.language.space import EnumChoice
+from spacedsl.search.bounds.arithmetic import occupied
+from spacedsl.search.bounds.domains import Place
+from spacedsl.search.bounds.rates import Rates, Use
+from spacedsl.search.costs.touched import Access, Loop, Touched
+
+LINE_BYTES, PAGE_BYTES = 64, 4096
+
+USABLE = 0.75
+"""Of a cache: others lie in it, too, and not all of its sets are as full."""
+
+TRANSLATIONS = ((64, 2.0), (1536, 8.0))
+"""Pages whose places a core knows, by level, and nanoseconds that each other one takes, about."""
+
+ITERATION_NS = 0.7
+"""Of an innermost loop: what counts and jumps."""
+
+
+class LinalgNeeds:
+    """Of implementations of one instance: `needs(candidate)`."""
+
+    def __init__(self, instance: Instance, device: CpuDevice) -> None:
+        kernel = instance.kernel
+        assert isinstance(kernel, Kernel)
+        self.kernel, self.device, self.rates = kernel, device, Rates.of(device)
+        order = instance.space.choices["order"]
+        assert isinstance(order, EnumChoice)
+        self.inner, self.merged = (1 << order.values.index(name) for name in ("INNER", "MERGED"))
+        cells, ids = instance.layout.cells["order"], instance.objects.ids
+        statements = (*kernel.instructions, *kernel.reloads)
+        dims = [dim for statement in statements for dim in statement.dims]
+        self.cells = {
+            statement: {dim: cells[ids[id(statement)], ids[id(dim)]] for dim in dims if dim is not statement}
+            for statement in (*statements, *dims)
+        }
+        """Where `order` of two statements lies in a vector."""
+        self.places = {dim: Place.of(instance, dim) for dim in dims}
+        self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
+        self._decided = {
+            name: {v.objects for v in instance.variables_of(name)}
+            for name in ("storage", "caching", "accumulation", "remainder", "initialisation")
+            if name in instance.space.choices
+        }
+        self.levels = _levels(device.memory)
+
+    def __call__(self, candidate: Candidate) -> list[float]:
+        """Instructions of each kind, then what caches lack, from the inner to the outer ones."""
+        return _Implementation(self, candidate).needs_ns()
+
+    def decided(self, candidate: Candidate, choice: str, about: Instruction | Dimension) -> str | None:
+        """None where the space leaves nothing to decide."""
+        if (about,) not in self._decided.get(choice, ()):
+            return None
+        return str(candidate.value(choice, about))
+
+
+def _levels(memory: Sequence[MemoryLevel]) -> tuple[tuple[MemoryLevel, MemoryLevel], ...]:
+    """Caches, each with the level that feeds it."""
+    return tuple((a, b) for a, b in pairwise(memory) if a.capacity_bytes is not None)
+
+
+class _Implementation:
+    def __init__(self, model: LinalgNeeds, candidate: Candidate) -> None:
+        self.model, self.candidate = model, candidate
+        self.stored = [m for m in model.kernel.storable if self._decided("storage", m) == "TEMPORARY"]
+        self.present = [*model.kernel.instructions, *(load for m in self.stored for load in m.reloads)]
+        dims = [d for instruction in self.present for d in instruction.dims]
+        self.vector = vector = candidate.vector
+        places = {d: model.places[d] for d in dims}
+        self.sizes = {d: place.size.left(vector)[0] for d, place in places.items()}
+        self.kinds = {
+            d: model.kinds[d][vector[place.kind_offset].bit_length() - 1] for d, place in places.items()
+        }
+        self.heads = self._merge(dims)
+        self.loops = self._loops()
+        self.around = {instruction: self._around(instruction, dims) for instruction in self.present}
+        self.is_parallel = any(loop.kind == "PARALLEL" for loop in self.loops.values())
+
+    def _decided(self, choice: str, about: Instruction | Dimension) -> str | None:
+        return self.model.decided(self.candidate, choice, about)
+
+    def _merge(self, dims: Sequence[Dimension]) -> dict[Dimension, Dimension]:
+        """The first of the dimensions that each one is fused with: only the same level of an index is."""
+        heads: dict[Dimension, Dimension] = {}
+        by_level: defaultdict[object, list[Dimension]] = defaultdict(list)
+        for dim in dims:
+            known = by_level[dim.group]
+            merged = (h for h in known if self.vector[self.model.cells[h][dim]] == self.model.merged)
+            heads[dim] = next(merged, dim)
+            if heads[dim] is dim:
+                known.append(dim)
+        return heads
+
+    def _loops(self) -> dict[Dimension, Loop]:
+        """By their heads."""
+        threads = self.model.device.threads
+        loops = {}
+        for head in dict.fromkeys(self.heads.values()):
+            size, kind = self.sizes[head], self.kinds[head]
+            trips = math.ceil(size / threads) if kind == "PARALLEL" else 1 if kind == "VECTOR" else size
+            loops[head] = Loop(head, kind, size, float(trips))
+        return loops
+
+    def _around(self, instruction: Instruction, dims: Sequence[Dimension]) -> tuple[Loop, ...]:
+        """The outermost one first."""
+        vector, inner, cells = self.vector, self.model.inner, self.model.cells[instruction]
+        found = {self.heads[d]: None for d in dims if vector[cells[d]] == inner}
+        return tuple(self.loops[head] for head in self._outermost_first([*found]))
+
+    def _outermost_first(self, nested: Sequence[Dimension]) -> list[Dimension]:
+        """Dimensions that are nested in each other."""
+        vector, inner, cells = self.vector, self.model.inner, self.model.cells
+        around = {a: sum(vector[cells[a][b]] == inner for b in nested if b is not a) for a in nested}
+        return sorted(nested, key=lambda dim: around[dim])
+
+    # ---- Instructions ----------------------------------------------------------------------------------
+
+    def needs_ns(self) -> list[float]:
+        loads, stores, arithmetic, waits = 0.0, 0.0, 0.0, 0.0
+        for instruction in self.present:
+            count = self._count(instruction)
+            if instruction.op is Op.LOAD:
+                loads += self._moved_ns(instruction, count, "load")
+            elif instruction.op is Op.STORE:
+                stores += self._moved_ns(instruction, count, "store")
+            else:
+                arithmetic += self._computed_ns(instruction, count)
+                waits += self._waited_ns(instruction, count)
+            if instruction in self.stored:
+                stores += self._moved_ns(instruction, count, "store")
+        return [loads, stores, arithmetic, waits, self._counted_ns(), *self._missed_ns()]
+
+    def _count(self, instruction: Instruction) -> float:
+        """How often one thread executes it."""
+        around = self.around[instruction]
+        by_index: defaultdict[Index, list[Loop]] = defaultdict(list)
+        for loop in around:
+            by_index[loop.head.group.index].append(loop)
+        return math.prod(loop.trips for loop in around) * math.prod(map(self._share, by_index.values()))
+
+    def _share(self, loops: Sequence[Loop]) -> float:
+        """Of the iterations of levels of an index that are around something, those that there are: the last
+        tile may end early, but for padded ones.
+        """
+        logical, around = loops[0].head.logical, {loop.head.group for loop in loops}
+        outermost, *others = logical.dims
+        extent = logical.extent
+        if self._decided("remainder", outermost) == "PADDED":
+            tile = math.prod(self.sizes[dim] for dim in others)
+            extent = tile * math.ceil(extent / tile)
+        inside = math.prod(self.sizes[dim] for dim in logical.dims if dim.group not in around)
+        return min(1.0, math.ceil(extent / inside) / math.prod(loop.size for loop in loops))
+
+    def _lanes(self, instruction: Instruction) -> int:
+        return max((self.sizes[d] for d in instruction.dims if self.kinds[d] == "VECTOR"), default=1)
+
+    def _moved_ns(self, instruction: Instruction, count: float, use: Use) -> float:
+        lanes = self._lanes(instruction)
+        return count * lanes / self.model.rates.used_elements(instruction, use, lanes)
+
+    def _computed_ns(self, instruction: Instruction, count: float) -> float:
+        lanes = self._lanes(instruction)
+        rates = self.model.rates
+        return max(
+            (
+                count * times * lanes / rates.used_elements(instruction, unit, lanes)
+                for unit, times in occupied(instruction).items()
+            ),
+            default=0.0,
+        )
+
+    def _waited_ns(self, instruction: Instruction, count: float) -> float:
+        """Of accumulations for those before them in the same register."""
+        if not instruction.reduced_dims:
+            return 0.0
+        is_split = self._decided("accumulation", instruction) == "SPLIT"
+        apart = instruction.dims if is_split else instruction.free_dims
+        registers = math.prod(self.sizes[d] for d in apart if self.kinds[d] == "UNROLL")
+        latency_ns = self.model.rates.latency_ns(instruction.dtype, is_fused=instruction.op is Op.FMA)
+        return count / registers * latency_ns
+
+    def _counted_ns(self) -> float:
+        """Loops themselves: iterations of the innermost ones, and threads that begin."""
+        counted = dict.fromkeys(loops for path in self.around.values() if (loops := _counted(path)))
+        around = {path[:depth] for path in counted for depth in range(1, len(path))}
+        innermost = [path for path in counted if path not in around]
+        iterations = sum(math.prod(loop.trips for loop in path) for path in innermost)
+        begun = dict.fromkeys(
+            path[:depth] for path in counted for depth, loop in enumerate(path) if loop.kind == "PARALLEL"
+        )
+        starts = sum(math.prod(loop.trips for loop in path) for path in begun)
+        return iterations * ITERATION_NS + starts * (self.model.device.start_ns or 0.0)
+
+    # ---- Memory ----------------------------------------------------------------------------------------
+
+    def _missed_ns(self) -> Iterator[float]:
+        device, accesses = self.model.device, list(self._accesses())
+        streamed = sum(
+            each.nbytes * math.prod(loop.trips for loop in each.loops)
+            for each in accesses
+            if each.is_streamed
+        )
+        through = [each for each in accesses if not each.is_streamed]
+        threads = device.threads if self.is_parallel else 1
+        touched = Touched(through, LINE_BYTES)
+        for cache, source in self.model.levels:
+            assert cache.capacity_bytes is not None
+            own = min(cache.core_bytes or cache.capacity_bytes, cache.capacity_bytes / threads)
+            nbytes = LINE_BYTES * touched.fetched(USABLE * own / LINE_BYTES)
+            if source.capacity_bytes is None:
+                nbytes += streamed
+            yield nbytes / min(source.bytes_per_ns, source.bytes_per_ns_all / threads)
+        touched = Touched(through, PAGE_BYTES)
+        for pages, each_ns in TRANSLATIONS:
+            yield each_ns * touched.fetched(pages)
+
+    def _accesses(self) -> Iterator[Access]:
+        for instruction in self.present:
+            if instruction.access is not None:
+                item = instruction.access.tensor.dtype.nbytes
+                strides: dict[Dimension, int] = {}
+                for logical, stride in instruction.access.strides:
+                    below = item
+                    for dim in reversed(logical.dims):
+                        strides[self.heads[dim]] = abs(stride) * below
+                        below *= self.sizes[dim]
+                is_store = instruction.op is Op.STORE
+                is_streamed = is_store and self._decided("caching", instruction) == "STREAMED"
+                array = instruction.access.tensor.name
+                yield self._access(
+                    instruction, array, item, strides, is_store=is_store, is_streamed=is_streamed
+                )
+        for maker in self.stored:
+            for load in maker.reloads:
+                item, array = load.dtype.nbytes, f"what {maker.name} makes"
+                loaded, made = self._laid_out(load, item)
+                yield self._access(load, array, item, loaded)
+                yield self._access(maker, array, item, made, is_store=True)
+
+    def _access(
+        self,
+        instruction: Instruction,
+        array: str,
+        item: int,
+        strides: Mapping[Dimension, int],
+        *,
+        is_store: bool = False,
+        is_streamed: bool = False,
+    ) -> Access:
+        loops = self.around[instruction]
+        vector = [d for d in instruction.dims if self.kinds[d] == "VECTOR" and strides.get(self.heads[d])]
+        lanes = math.prod(self.sizes[d] for d in vector)
+        along = tuple(strides.get(loop.head, 0) for loop in loops)
+        return Access(array, loops, along, lanes * item, is_store, is_streamed)
+
+    def _laid_out(self, load: Instruction, item: int) -> tuple[dict[Dimension, int], dict[Dimension, int]]:
+        """Strides of a temporary in the loops that load it again, and in those that make it: its elements lie
+        in the order of the former. What surrounds both takes no room.
+        """
+        loaded: dict[Dimension, int] = {}
+        made: dict[Dimension, int] = {}
+        for dim in reversed(self._outermost_first(load.dims)):
+            maker = dim.maker_dim
+            assert maker is not None
+            if self.heads[dim] is not self.heads[maker]:
+                loaded[self.heads[dim]] = made[self.heads[maker]] = item
+                item *= self.sizes[dim]
+        return loaded, made
+
+
+def _counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
+    return tuple(loop for loop in path if loop.is_counted)

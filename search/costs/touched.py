@@ -1,0 +1,123 @@
+"""Which pieces of memory, lines or pages, the loops of an implementation come to again and again.
+
+In: loops, and what is accessed in them, by strides. Out: how many pieces have to be fetched, about, where so
+many are kept. Loops that come to no more than that find what the iteration before has left; in others, all is
+gone. Boxes of the same array are the same memory, the smaller one inside of the larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spacedsl.kernels.linalg.backbone import Dimension
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """Dimensions that are one loop, or what takes the place of a loop."""
+
+    head: Dimension
+    kind: str
+    size: int
+    trips: float
+    """Of one thread; 1 for a vector."""
+
+    @property
+    def is_counted(self) -> bool:
+        return self.kind in ("LOOP", "PARALLEL")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an instruction loads or stores in the loops around it."""
+
+    array: str
+    loops: tuple[Loop, ...]
+    strides: tuple[int, ...]
+    """Bytes, one for each loop."""
+    nbytes: int
+    """Of neighbours that are accessed at once."""
+    is_store: bool
+    is_streamed: bool
+
+    def units(self, depth: int, unit: int) -> float:
+        """How many pieces of memory of so many bytes all loops from a depth on touch, about."""
+        run, rows = self.nbytes, 1.0
+        moves = sorted(
+            (stride, loop.trips)
+            for loop, stride in zip(self.loops[depth:], self.strides[depth:], strict=True)
+            if stride and loop.trips > 1
+        )
+        for stride, trips in moves:
+            if stride <= max(run, unit - 1):
+                run = int(stride * (trips - 1)) + run
+            else:
+                rows *= trips
+        return rows * math.ceil(run / unit)
+
+
+class Touched:
+    """Pieces of memory, lines or pages, that the loops of an implementation come to again and again."""
+
+    def __init__(self, accesses: Sequence[Access], unit: int) -> None:
+        self.root = _Node(1.0)
+        """All loops, once."""
+        self.weights: dict[str, int] = {}
+        """What is stored is read before, and written back."""
+        nodes: dict[Loop, _Node] = {}
+        for access in accesses:
+            self.root.come_to(access.array, access.units(0, unit))
+            node = self.root
+            for depth, loop in enumerate(access.loops):
+                if loop not in nodes:
+                    nodes[loop] = _Node(loop.trips)
+                    node.inside.append(nodes[loop])
+                node = nodes[loop]
+                node.come_to(access.array, access.units(depth, unit))
+            node.once[access.array] = 1.0
+            self.weights[access.array] = max(self.weights.get(access.array, 1), 1 + access.is_store)
+        for node in (self.root, *nodes.values()):
+            node.settle()
+
+    def fetched(self, room: float) -> float:
+        """Pieces that are not there any more, or not yet, where so many are kept."""
+        return sum(count * self.weights[array] for array, count in self.root.fetched(room).items())
+
+
+class _Node:
+    """A loop, in the loops around it."""
+
+    __slots__ = ("inside", "least", "once", "trips", "whole")
+
+    def __init__(self, trips: float) -> None:
+        self.trips = trips
+        self.inside: list[_Node] = []
+        self.once: dict[str, float] = {}
+        """Arrays that are accessed in no loop inside: a piece of them, in each iteration."""
+        self.whole: dict[str, float] = {}
+        """What all iterations come to, of each array."""
+        self.least = 0.0
+        """Room with which what an iteration comes to is still there in the next one, or after all of them."""
+
+    def come_to(self, array: str, units: float) -> None:
+        self.whole[array] = max(self.whole.get(array, 0.0), units)
+
+    def settle(self) -> None:
+        """Once all accesses are known."""
+        each = {**self.once}
+        for node in self.inside:
+            for array, count in node.whole.items():
+                each[array] = max(each.get(array, 0.0), count)
+        self.least = min(sum(each.values()), sum(self.whole.values()))
+
+    def fetched(self, room: float) -> dict[str, float]:
+        each = {**self.once}
+        for node in self.inside:
+            for array, count in node.fetched(room).items():
+                each[array] = each.get(array, 0.0) + count
+        trips, whole = self.trips, self.whole
+        if self.least <= room:
+            return {array: min(whole[array], trips * count) for array, count in each.items()}
+        return {array: trips * count for array, count in each.items()}

@@ -1,0 +1,62 @@
+"""What implementations of linear algebra need: counted by hand, of decisions that were written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
+from spacedsl.search.costs.linalg import ITERATION_NS, LinalgNeeds
+from tests.codegen.golden import FOLDER, candidate, read
+
+LATENCY_NS = 4.0
+MEMORY = (
+    MemoryLevel(name="L1", capacity_bytes=1 << 16, core_bytes=1 << 15, bytes_per_ns=64, bytes_per_ns_all=128),
+    MemoryLevel(name="L2", capacity_bytes=1 << 21, core_bytes=1 << 20, bytes_per_ns=8, bytes_per_ns_all=16),
+    MemoryLevel(name="DRAM", capacity_bytes=None, bytes_per_ns=1, bytes_per_ns_all=1),
+)
+DEVICE = CpuDevice(
+    name="an instruction of each kind in a nanosecond",
+    threads=2,
+    vector_bytes=32,
+    vector_registers=16,
+    arithmetic=tuple(ArithmeticRate(dtype="f32", lanes=n, instructions_per_ns=1) for n in (1, 8)),
+    memory=MEMORY,
+    accesses=tuple(
+        AccessRate(kind=kind, nbytes=n, instructions_per_ns=1) for kind in ("load", "store") for n in (4, 32)
+    ),
+    latencies=(ChainLatency(dtype="f32", op="fma", latency_ns=LATENCY_NS),),
+)
+
+
+def needs(name: str) -> list[float]:
+    golden = replace(read(FOLDER / f"{name}.txt"), device=DEVICE)
+    kernel = golden.kernel_file(golden.test_sizes)
+    implementation = candidate(golden, kernel)
+    return LinalgNeeds(implementation.instance, DEVICE)(implementation)
+
+
+def test_instructions_of_a_product_are_those_of_its_loops() -> None:
+    """Of 772 rows by 768 columns and 16 terms, each thread has 24 panels of 16 columns. The last one of 129
+    tiles of six rows has four.
+    """
+    loads, stores, arithmetic, waits, loops, *_ = needs("matmul-6x2-avx2")
+    panels, tiles, rows, terms = 24, 129, 772, 16
+    copied = panels * 2 * terms
+    assert loads == copied + panels * tiles * terms * 2 + panels * rows * terms
+    assert stores == copied + panels * rows * 2
+    assert arithmetic == panels * rows * terms * 2
+    assert waits == pytest.approx(arithmetic / 12 * LATENCY_NS)
+    assert loops == pytest.approx(ITERATION_NS * (panels * terms + panels * tiles * terms / 2), rel=0.02)
+
+
+def test_memory_is_asked_for_what_does_not_stay_in_caches() -> None:
+    """What a thread comes to is hardly more than its part of C, which is larger than the second cache: all
+    comes from memory once, and what is stored is written back.
+    """
+    *_, second, memory, _, _ = needs("matmul-6x2-avx2")
+    once = 772 * 16 * 4 + 16 * 384 * 4 + 2 * 772 * 384 * 4
+    # What is copied is in the memory of the thread: a panel of 64 columns at a time.
+    assert memory == pytest.approx((once + 2 * 16 * 64 * 4) / 0.5, rel=0.05)
+    assert second > 0

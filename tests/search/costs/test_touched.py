@@ -1,0 +1,92 @@
+"""Pieces that loops come to, beside each access one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacedsl.search.costs.touched import Access, Loop, Touched
+
+LINE = 64
+
+
+def loop(name: str, trips: int) -> Loop:
+    return Loop(cast("Any", SimpleNamespace(name=name)), "LOOP", trips, float(trips))
+
+
+def load(array: str, loops: Sequence[Loop], strides: Sequence[int], nbytes: int = 4) -> Access:
+    return Access(array, tuple(loops), tuple(strides), nbytes, is_store=False, is_streamed=False)
+
+
+def places(access: Access) -> Iterator[int]:
+    """Lines, in the order of the loops."""
+    for iteration in itertools.product(*(range(int(each.trips)) for each in access.loops)):
+        first = sum(n * stride for n, stride in zip(iteration, access.strides, strict=True))
+        yield from range(first // LINE, (first + access.nbytes - 1) // LINE + 1)
+
+
+def missed(accesses: Sequence[Access], room: int) -> int:
+    """Of a cache of so many lines, in which the one goes that was used least recently. All accesses have the
+    same loops.
+    """
+    kept: OrderedDict[tuple[object, int], None] = OrderedDict()
+    count = 0
+    for at in zip(*map(places, accesses), strict=True):
+        for access, line in zip(accesses, at, strict=True):
+            key = access.array, line
+            count += key not in kept
+            kept[key] = None
+            kept.move_to_end(key)
+            if len(kept) > room:
+                kept.popitem(last=False)
+    return count
+
+
+def product(m: int, n: int, k: int) -> list[Access]:
+    """Of matrices: the loops over rows, terms and columns."""
+    loops = (loop("i", m), loop("p", k), loop("j", n))
+    return [load("A", loops, (4 * k, 4, 0)), load("B", loops, (0, 4 * n, 4)), load("C", loops, (4 * n, 0, 4))]
+
+
+@pytest.mark.parametrize("room", [4, 20, 60, 10_000])
+def test_a_product_misses_what_a_cache_misses(room: int) -> None:
+    """Rooms for nothing, for a row of B and of C, for these and a row of A, and for B as well."""
+    accesses = product(16, 128, 32)
+    expected = missed(accesses, room)
+    assert Touched(accesses, LINE).fetched(room) == pytest.approx(expected, rel=0.15)
+
+
+def test_what_is_stored_is_read_before_and_written_back() -> None:
+    (stored,) = (Access("C", (loop("i", 32),), (LINE,), 4, is_store=True, is_streamed=False),)
+    assert Touched([stored], LINE).fetched(1000) == 64
+
+
+def test_loops_one_after_the_other_share_what_fits() -> None:
+    first, second = loop("i", 100), loop("j", 100)
+    accesses = [load("A", (first,), (LINE,)), load("A", (second,), (LINE,))]
+    assert Touched(accesses, LINE).fetched(100) == 100
+    assert Touched(accesses, LINE).fetched(99) == 200
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    st.lists(st.tuples(st.sampled_from("AB"), st.lists(st.sampled_from([0, 4, 64, 256, 4096]))), min_size=1),
+)
+def test_more_room_never_misses_more_and_all_that_there_is_comes_once(
+    trips: list[int], drawn: list[tuple[str, list[int]]]
+) -> None:
+    loops = [loop(str(n), each) for n, each in enumerate(trips)]
+    accesses = [load(array, loops, ([0] * 4 + s)[-len(loops) :]) for array, s in drawn]
+    touched = Touched(accesses, LINE)
+    found = [touched.fetched(room) for room in (0, 1, 3, 10, 30, 100, 1e9)]
+    assert found == sorted(found, reverse=True)
+    most = max(len(set(places(access))) for access in accesses)
+    assert found[-1] >= most / 2
+    assert found[0] <= sum(len(list(places(access))) for access in accesses)
