@@ -34,6 +34,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.costs.linalg import LinalgNeeds
 from spacedsl.search.descent import Descent
 from spacedsl.search.events import Event, NewBest
 from spacedsl.search.neighbours import Neighbourhood
@@ -102,6 +103,7 @@ def _rows(
         select_ordering(instance, problem.space),
         CpuBound(instance, evaluator.device),
         rollouts=select_rollouts(instance, problem.space),
+        needs=LinalgNeeds(instance, evaluator.device),
     )
     last: list[NewBest] = []
 
@@ -115,6 +117,7 @@ def _rows(
         evaluator=evaluator,
         ordering=descent.ordering,
         rollouts=descent.rollouts,
+        needs=descent.needs,
         policy=near(),
         options=Options(seed=options.seed, evaluations=options.after),
         decisions=problem.kernel.decisions,

@@ -34,6 +34,7 @@ from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.costs.linalg import LinalgNeeds
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
@@ -107,6 +108,7 @@ def _searched(problem: Problem, batch: int, options: argparse.Namespace) -> tupl
             evaluator=evaluator,
             ordering=select_ordering(problem.instance, problem.space),
             rollouts=select_rollouts(problem.instance, problem.space),
+            needs=LinalgNeeds(problem.instance, device),
             policy=POLICIES[options.policy](),
             options=Options(seed=options.seed, seconds=options.time, contenders=1, batch=batch),
             decisions=problem.kernel.decisions,

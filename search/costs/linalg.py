@@ -45,9 +45,12 @@ class LinalgNeeds:
         self.kernel, self.device, self.rates = kernel, device, Rates.of(device)
         order = instance.space.choices["order"]
         assert isinstance(order, EnumChoice)
-        self.inner, self.merged = (1 << order.values.index(name) for name in ("INNER", "MERGED"))
+        self.inner, self.merged = (
+            order.mask(name) if name in order.values else 0 for name in ("INNER", "MERGED")
+        )
         cells, ids = instance.layout.cells["order"], instance.objects.ids
-        statements = (*kernel.instructions, *kernel.reloads)
+        # A space need not store anything.
+        statements = (*kernel.instructions, *(load for load in kernel.reloads if id(load) in ids))
         dims = [dim for statement in statements for dim in statement.dims]
         self.cells = {
             statement: {dim: cells[ids[id(statement)], ids[id(dim)]] for dim in dims if dim is not statement}
@@ -58,7 +61,7 @@ class LinalgNeeds:
         self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
         self._decided = {
             name: {v.objects for v in instance.variables_of(name)}
-            for name in ("storage", "caching", "accumulation", "remainder", "initialisation")
+            for name in ("storage", "caching", "accumulation", "remainder")
             if name in instance.space.choices
         }
         self.levels = _levels(device.memory)
@@ -82,7 +85,9 @@ def _levels(memory: Sequence[MemoryLevel]) -> tuple[tuple[MemoryLevel, MemoryLev
 class _Implementation:
     def __init__(self, model: LinalgNeeds, candidate: Candidate) -> None:
         self.model, self.candidate = model, candidate
-        self.stored = [m for m in model.kernel.storable if self._decided("storage", m) == "TEMPORARY"]
+        self.stored = [
+            maker for maker in model.kernel.storable if self._decided("storage", maker) == "TEMPORARY"
+        ]
         self.present = [*model.kernel.instructions, *(load for m in self.stored for load in m.reloads)]
         dims = [d for instruction in self.present for d in instruction.dims]
         self.vector = vector = candidate.vector

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
 from spacedsl.search.costs.linalg import ITERATION_NS, LinalgNeeds
 from tests.codegen.golden import FOLDER, candidate, read
+from tests.search.linalg import MATMUL, descent, instance_under
 
 LATENCY_NS = 4.0
 MEMORY = (
@@ -60,3 +64,15 @@ def test_memory_is_asked_for_what_does_not_stay_in_caches() -> None:
     # What is copied is in the memory of the thread: a panel of 64 columns at a time.
     assert memory == pytest.approx((once + 2 * 16 * 64 * 4) / 0.5, rel=0.05)
     assert second > 0
+
+
+def test_a_space_may_store_nothing(tmp_path: Path) -> None:
+    trigger = """trigger forall $inst in Storable: forall $user in Consumers($inst):
+  "$kernel.reload($inst, $user)" when storage($inst) is TEMPORARY
+"""
+    storable = ('requires "$inst.is_storable"', 'requires "len($inst.dims) < 0"')
+    instance = instance_under(tmp_path, MATMUL, (trigger, ""), storable, device=DEVICE)
+    needs = LinalgNeeds(instance, DEVICE)
+    *_, implementation = descent(instance, np.random.default_rng(0))
+    assert implementation.is_complete
+    assert all(0 <= each < math.inf for each in needs(implementation))
