@@ -32,7 +32,7 @@ from spacedsl.search.walks import never, walked
 FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
 
-FIRST_NEEDED = 12
+FIRST_NEEDED = 8
 """The same where a cost model says what implementations need: each is the end of a walk by that."""
 
 DRAWN, NEEDED = 32, 50
