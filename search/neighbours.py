@@ -9,6 +9,7 @@ touched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -150,11 +151,12 @@ class Neighbourhood:
         """An implementation as much like the known one as it can be when all choices between one or two
         groups of objects and the others are drawn anew.
 
-        The first whose resources together need no more than the known one's: of what is drawn so freely, most
-        is slower, and the bound knows it.
+        The first whose resources together need no more than the known one's, or that which needs least: of
+        what is drawn so freely, most is slower, and needs say so.
         """
         instance = self.descent.instance
-        most_ns = self.descent.needed_ns(known)
+        most_ns, least_ns = self.descent.needed_ns(known), math.inf
+        least: Candidate | None = None
         variables = _by_choice(_decided(instance, steps))
         for _ in range(tries):
             picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
@@ -163,9 +165,12 @@ class Neighbourhood:
             found = self._completed(instance.like(self.root, known, kept), cut, rng)
             if found is None or found.vector == known.vector:
                 continue
-            if self.descent.needed_ns(found) <= most_ns:
+            needed_ns = self.descent.needed_ns(found)
+            if needed_ns <= most_ns:
                 return found
-        return None
+            if needed_ns < least_ns:
+                least, least_ns = found, needed_ns
+        return least
 
     def _changed(self, steps: Sequence[Step], rng: np.random.Generator) -> Candidate | None:
         """A candidate without the implementation, and as much like it as the constraints then allow.

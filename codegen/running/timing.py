@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: which count, the median and its confidence interval, when they are enough.
+"""Statistics of repeated timings: the median, its confidence interval, and when there are enough samples.
 
 In: nanoseconds of single calls. Out: a `Timing`. Nothing is measured here. The interval assumes no
 distribution: its ends are order statistics whose ranks follow from the binomial distribution with p =
@@ -12,20 +12,9 @@ import math
 import statistics
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from spacedsl.kernels.evaluation import Timing
 
 _CONFIDENCE = 0.95
-
-_LOST = 0.01
-"""Of a sample, by threads that wait for a CPU: that tells. The system itself takes 0.05 ms now and then."""
-
-
-def are_disturbed(samples_ns: npt.NDArray[np.int64], lost_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which samples other programs have made longer. How much they lost is negative where nobody knows."""
-    return (lost_ns < 0) | (lost_ns > _LOST * samples_ns)
 
 
 def summarise(samples_ns: Sequence[float]) -> Timing:

@@ -20,16 +20,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spacedsl.codegen.running.buffers import GuardedBuffer, TensorBuffer
 from spacedsl.codegen.running.cases import Tolerance
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.codegen.running.loaded_cases import LoadedCase
 from spacedsl.codegen.running.messages import Message
-from spacedsl.codegen.running.timing import are_disturbed
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
+
+_LOST = 0.01
+"""Of a sample, by threads that wait for a CPU: that tells. The system itself takes 0.05 ms now and then."""
+
+
+def are_disturbed(samples_ns: npt.NDArray[np.int64], lost_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which samples other programs have made longer. How much they lost is negative where nobody knows."""
+    return (lost_ns < 0) | (lost_ns > _LOST * samples_ns)
 
 
 class Worker:

@@ -19,8 +19,7 @@ from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.running.harness import harness_library
 from spacedsl.codegen.running.measurement import Measurement, Options
 from spacedsl.codegen.running.process import WorkerProcess
-from spacedsl.codegen.running.timing import are_disturbed
-from spacedsl.codegen.running.worker import Worker
+from spacedsl.codegen.running.worker import Worker, are_disturbed
 from tests.codegen.kernels import matmul
 
 MS = 1e6

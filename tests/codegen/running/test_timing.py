@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spacedsl.codegen.running.timing import _lower_rank, are_disturbed, is_settled, summarise
+from spacedsl.codegen.running.timing import _lower_rank, is_settled, summarise
+from spacedsl.codegen.running.worker import are_disturbed
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 10, 25, 60, 99])
