@@ -13,32 +13,22 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from benchmarks.arguments import existing_file, positive, run
-from benchmarks.programs import new_programs
+from benchmarks.programs import descent_of, new_programs, posed
 from benchmarks.tables import console, headed
-from spacedsl.api.problem import Problem, pose
+from spacedsl.api.problem import Problem
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.machine.characterize import local_device
-from spacedsl.codegen.running.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered
-from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.costs.linalg import LinalgNeeds
-from spacedsl.search.descent import Descent
 from spacedsl.search.events import Event, NewBest
 from spacedsl.search.neighbours import Neighbourhood
-from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.partitions import partitions
 from spacedsl.search.policies import near
 from spacedsl.search.rollouts import Cut
@@ -81,14 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     err = Console(stderr=True)
     for path in options.kernels:
-        kernel = load_kernel(path, parse_sizes(options.size))
-        device = local_device(progress=err.print)
-        problem = pose(kernel, kernel.space, device, lambda event: None)
-        with machine_lock(), tempfile.TemporaryDirectory() as folder:
-            evaluator = CpuEvaluator(kernel, device, Measuring(lock=Path(folder, "lock")))
+        with posed(path, parse_sizes(options.size), err.print) as (problem, evaluator):
             for row in _rows(problem, evaluator, options):
-                table.add_row(kernel.name, *row)
-                err.print(kernel.name, *row)
+                table.add_row(problem.kernel.name, *row)
+                err.print(problem.kernel.name, *row)
     console().print(table)
     return 0
 
@@ -98,13 +84,7 @@ def _rows(
 ) -> list[tuple[str, str, str, str, str]]:
     """One for each way; all of the same implementation."""
     instance = problem.instance
-    descent = Descent(
-        instance,
-        select_ordering(instance, problem.space),
-        CpuBound(instance, evaluator.device),
-        rollouts=select_rollouts(instance, problem.space),
-        needs=LinalgNeeds(instance, evaluator.device),
-    )
+    descent = descent_of(problem, evaluator.device)
     last: list[NewBest] = []
 
     def listen(event: Event) -> None:

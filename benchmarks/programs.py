@@ -1,12 +1,48 @@
-"""Programs that were not met before, of implementations as they are drawn."""
+"""What draws implementations of a kernel for this CPU and measures them, without a search around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
+from spacedsl.api.problem import Problem, pose
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.machine.characterize import local_device
+from spacedsl.codegen.running.measurement import Options
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.costs.linalg import LinalgNeeds
+from spacedsl.search.descent import Descent
+from spacedsl.search.orderings import select_ordering, select_rollouts
+
+
+@contextmanager
+def posed(
+    path: Path, sizes: Mapping[str, int], say: Callable[[str], None]
+) -> Iterator[tuple[Problem, CpuEvaluator]]:
+    """A kernel of linear algebra, and its evaluator, not yet open; the machine is this one's meanwhile."""
+    kernel, device = load_kernel(path, sizes), local_device(progress=say)
+    problem = pose(kernel, kernel.space, device, lambda event: None)
+    with machine_lock(), tempfile.TemporaryDirectory() as folder:
+        yield problem, CpuEvaluator(kernel, device, Options(lock=Path(folder, "lock")))
+
+
+def descent_of(problem: Problem, device: CpuDevice) -> Descent:
+    """As a search has it."""
+    instance = problem.instance
+    return Descent(
+        instance,
+        select_ordering(instance, problem.space),
+        CpuBound(instance, device),
+        rollouts=select_rollouts(instance, problem.space),
+        needs=LinalgNeeds(instance, device),
+    )
 
 
 def new_programs(

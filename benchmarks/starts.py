@@ -12,31 +12,22 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from benchmarks.arguments import existing_file, positive, run
+from benchmarks.programs import descent_of, posed
 from benchmarks.tables import console, headed
-from spacedsl.api.problem import Problem, pose
+from spacedsl.api.problem import Problem
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.machine.characterize import local_device
-from spacedsl.codegen.running.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered
-from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.costs.linalg import LinalgNeeds
-from spacedsl.search.descent import Descent
 from spacedsl.search.neighbours import Neighbourhood
-from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.partitions import partitions
 from spacedsl.search.rollouts import Cut
 from spacedsl.search.walks import walked
@@ -90,16 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     err = Console(stderr=True)
     for path in options.kernels:
-        kernel = load_kernel(path, parse_sizes(options.size))
-        device = local_device(progress=err.print)
-        problem = pose(kernel, kernel.space, device, lambda event: None)
         table.add_section()
-        with machine_lock(), tempfile.TemporaryDirectory() as folder:
-            evaluator = CpuEvaluator(kernel, device, Measuring(lock=Path(folder, "lock")))
-            with evaluator:
-                for row in _rows(problem, evaluator, options):
-                    table.add_row(kernel.name, *row)
-                    err.print(kernel.name, *row)
+        with posed(path, parse_sizes(options.size), err.print) as (problem, evaluator), evaluator:
+            for row in _rows(problem, evaluator, options):
+                table.add_row(problem.kernel.name, *row)
+                err.print(problem.kernel.name, *row)
     console().print(table)
     return 0
 
@@ -107,15 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _rows(
     problem: Problem, evaluator: CpuEvaluator, options: argparse.Namespace
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    instance = problem.instance
-    descent = Descent(
-        instance,
-        select_ordering(instance, problem.space),
-        CpuBound(instance, evaluator.device),
-        rollouts=select_rollouts(instance, problem.space),
-        needs=LinalgNeeds(instance, evaluator.device),
-    )
-    near_it = Neighbourhood(descent, problem.root)
+    near_it = Neighbourhood(descent_of(problem, evaluator.device), problem.root)
     for way in WAYS:
         began = time.process_time()
         drawn = [
@@ -124,8 +102,10 @@ def _rows(
         ]
         draw_s = (time.process_time() - began) / options.count
         times_ns = _measured(evaluator, [each for each in drawn if each is not None])
-        shown = (f"{each / 1e6:.4g} ms" for each in (min(times_ns), statistics.median(times_ns)))
-        yield str(way), str(len(times_ns)), f"{1e3 * draw_s:.3g} ms", *(shown if times_ns else ("", ""))
+        shown = [
+            (f"{judge(times_ns) / 1e6:.4g} ms" if times_ns else "") for judge in (min, statistics.median)
+        ]
+        yield str(way), str(len(times_ns)), f"{1e3 * draw_s:.3g} ms", shown[0], shown[1]
 
 
 def _measured(evaluator: CpuEvaluator, drawn: Sequence[Candidate]) -> list[float]:

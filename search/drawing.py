@@ -240,25 +240,26 @@ class Drawing:
     def _needed(
         self, state: State, rng: np.random.Generator, is_over: Callable[[], bool]
     ) -> Candidate | None:
-        """Downhill by what all resources need: from the least of many implementations that are drawn."""
-        near, needed_ns = self._neighbourhood(state), self.descent.needed_ns
-        start = _least([near.planned((), state.cut, rng) for _ in range(DRAWN)], needed_ns)
-        if start is None:
-            return None
-        return walked(
-            near, start, needed_ns, NEEDED, state.cut, rng, is_over=is_over, partitions=self.partitions
-        )
+        """From anywhere, where a cost model says what implementations need."""
+        near = self._neighbourhood(state)
+        return self._least_needed(near, state.cut, rng, is_over, DRAWN, NEEDED, self.partitions)
 
     def _least_needed(
-        self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]
+        self,
+        near: Neighbourhood,
+        cut: Cut,
+        rng: np.random.Generator,
+        is_over: Callable[[], bool],
+        drawn: int = UNPLANNED,
+        steps: int = UNESTIMATED,
+        groups: Sequence[Partition] = (),
     ) -> Candidate | None:
-        """Where a walk by what all resources need ends."""
+        """Where a walk by what all resources need ends, from the least needed of those that are drawn."""
         needed_ns = self.descent.needed_ns
-        drawn = [near.planned((), cut, rng) for _ in range(UNPLANNED)]
-        start = _least(drawn, needed_ns)
+        start = _least([near.planned((), cut, rng) for _ in range(drawn)], needed_ns)
         if start is None:
             return None
-        return walked(near, start, needed_ns, UNESTIMATED, cut, rng, is_over=is_over)
+        return walked(near, start, needed_ns, steps, cut, rng, is_over=is_over, partitions=groups)
 
     def _neighbourhood(self, state: State) -> Neighbourhood:
         return Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)

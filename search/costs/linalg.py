@@ -57,6 +57,7 @@ class LinalgNeeds:
             for statement in (*statements, *dims)
         }
         """Where `order` of two statements lies in a vector."""
+        self.occupied = {instruction: occupied(instruction) for instruction in kernel.instructions}
         self.places = {dim: Place.of(instance, dim) for dim in dims}
         self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
         self._decided = {
@@ -189,7 +190,7 @@ class _Implementation:
         return max(
             (
                 count * times * lanes / rates.used_elements(instruction, unit, lanes)
-                for unit, times in occupied(instruction).items()
+                for unit, times in self.model.occupied[instruction].items()
             ),
             default=0.0,
         )
