@@ -22,7 +22,7 @@ from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.arithmetic import occupied
 from spacedsl.search.bounds.domains import Place
 from spacedsl.search.bounds.rates import Rates, Use
-from spacedsl.search.costs.touched import Access, Loop, Touched
+from spacedsl.search.costs.touched import Access, Loop, Touched, contracted
 
 LINE_BYTES, PAGE_BYTES = 64, 4096
 
@@ -34,6 +34,17 @@ TRANSLATIONS = ((64, 2.0), (1536, 8.0))
 
 ITERATION_NS = 0.7
 """Of an innermost loop: what counts and jumps."""
+
+COMBINED, PART_NS = 7, 13.0
+"""Lines that a core puts together at once before they get around the caches, and what the store of a part of
+one takes beyond that: of a processor that has room for eight.
+"""
+
+RETURNED_NS = 100.0
+"""What a load waits for a line that was stored around the caches in the same loop: it has to get to memory
+and back, and nothing fetches it before. Measured were 25 where a row had been stored meanwhile, and 1300 of
+what had just been stored.
+"""
 
 
 class LinalgNeeds:
@@ -58,11 +69,12 @@ class LinalgNeeds:
         }
         """Where `order` of two statements lies in a vector."""
         self.occupied = {instruction: occupied(instruction) for instruction in kernel.instructions}
+        self.own = {scratch.tensor.name for scratch in kernel.scratch if not scratch.is_zeroed}
         self.places = {dim: Place.of(instance, dim) for dim in dims}
         self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
         self._decided = {
             name: {v.objects for v in instance.variables_of(name)}
-            for name in ("storage", "caching", "accumulation", "remainder")
+            for name in ("storage", "caching", "accumulation", "remainder", "prefetch")
             if name in instance.space.choices
         }
         self.levels = _levels(device.memory)
@@ -142,19 +154,23 @@ class _Implementation:
     # ---- Instructions ----------------------------------------------------------------------------------
 
     def needs_ns(self) -> list[float]:
-        loads, stores, arithmetic, waits = 0.0, 0.0, 0.0, 0.0
+        loads, stores, waits = 0.0, 0.0, 0.0
+        computed: dict[Instruction, float] = {}
         for instruction in self.present:
             count = self._count(instruction)
             if instruction.op is Op.LOAD:
-                loads += self._moved_ns(instruction, count, "load")
+                loads += self._moved_ns(instruction, count, "load") + self._asked_ns(instruction, count)
             elif instruction.op is Op.STORE:
                 stores += self._moved_ns(instruction, count, "store")
             else:
-                arithmetic += self._computed_ns(instruction, count)
+                computed[instruction] = self._computed_ns(instruction, count)
                 waits += self._waited_ns(instruction, count)
             if instruction in self.stored:
                 stores += self._moved_ns(instruction, count, "store")
-        return [loads, stores, arithmetic, waits, self._counted_ns(), *self._missed_ns()]
+        accesses = list(self._accesses())
+        waits += sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
+        missed = self._missed_ns(accesses, self._meanwhile_ns(computed))
+        return [loads, stores, sum(computed.values()), waits, self._counted_ns(), *missed]
 
     def _count(self, instruction: Instruction) -> float:
         """How often one thread executes it."""
@@ -183,6 +199,26 @@ class _Implementation:
     def _moved_ns(self, instruction: Instruction, count: float, use: Use) -> float:
         lanes = self._lanes(instruction)
         return count * lanes / self.model.rates.used_elements(instruction, use, lanes)
+
+    def _asked_ns(self, load: Instruction, count: float) -> float:
+        """Of what asks for lines before they are loaded."""
+        if self._decided("prefetch", load) in (None, "NONE"):
+            return 0.0
+        lines = count * self._lanes(load) * load.dtype.nbytes / LINE_BYTES
+        return lines / self.model.rates.used_elements(load, "load", 1)
+
+    def _meanwhile_ns(self, computed: Mapping[Instruction, float]) -> dict[str, float]:
+        """What is computed in the loops that ask for all that the next iteration outside of them loads: by
+        array.
+        """
+        meanwhile: defaultdict[str, float] = defaultdict(float)
+        for load in self.present:
+            if load.access is not None and self._decided("prefetch", load) == "NEXT":
+                inside = _counted(self.around[load])
+                meanwhile[load.access.tensor.name] += sum(
+                    time_ns for each, time_ns in computed.items() if _counted(self.around[each]) == inside
+                )
+        return meanwhile
 
     def _computed_ns(self, instruction: Instruction, count: float) -> float:
         lanes = self._lanes(instruction)
@@ -219,8 +255,9 @@ class _Implementation:
 
     # ---- Memory ----------------------------------------------------------------------------------------
 
-    def _missed_ns(self) -> Iterator[float]:
-        device, accesses = self.model.device, list(self._accesses())
+    def _missed_ns(self, accesses: Sequence[Access], meanwhile_ns: Mapping[str, float]) -> Iterator[float]:
+        """`meanwhile_ns`: of what an array lacks in the last cache, so much takes no time of its own."""
+        device, accesses = self.model.device, self._contracted(accesses)
         streamed = sum(
             each.nbytes * math.prod(loop.trips for loop in each.loops)
             for each in accesses
@@ -232,13 +269,29 @@ class _Implementation:
         for cache, source in self.model.levels:
             assert cache.capacity_bytes is not None
             own = min(cache.core_bytes or cache.capacity_bytes, cache.capacity_bytes / threads)
-            nbytes = LINE_BYTES * touched.fetched(USABLE * own / LINE_BYTES)
+            rate = min(source.bytes_per_ns, source.bytes_per_ns_all / threads)
+            lines = touched.fetched(USABLE * own / LINE_BYTES)
+            missed_ns = {array: LINE_BYTES * count / rate for array, count in lines.items()}
             if source.capacity_bytes is None:
-                nbytes += streamed
-            yield nbytes / min(source.bytes_per_ns, source.bytes_per_ns_all / threads)
+                missed_ns = {a: max(0.0, t - meanwhile_ns.get(a, 0.0)) for a, t in missed_ns.items()}
+                missed_ns[""] = streamed / rate
+            yield sum(missed_ns.values())
         touched = Touched(through, PAGE_BYTES)
         for pages, each_ns in TRANSLATIONS:
-            yield each_ns * touched.fetched(pages)
+            yield each_ns * sum(touched.fetched(pages).values())
+
+    def _contracted(self, accesses: Sequence[Access]) -> list[Access]:
+        """Arrays of the program's own are as small as its loops allow. What is stored around the caches,
+        though, is in memory when it is loaded, each time.
+        """
+        by_array: defaultdict[str, list[Access]] = defaultdict(list)
+        for access in accesses:
+            by_array[access.array].append(access)
+        found: list[Access] = []
+        for array, all_of_it in by_array.items():
+            is_cached = not any(access.is_streamed for access in all_of_it)
+            found += contracted(all_of_it) if is_cached and array in self.model.own else all_of_it
+        return found
 
     def _accesses(self) -> Iterator[Access]:
         for instruction in self.present:
@@ -296,3 +349,19 @@ class _Implementation:
 
 def _counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
     return tuple(loop for loop in path if loop.is_counted)
+
+
+def _returned_ns(accesses: Sequence[Access]) -> Iterator[float]:
+    """Of each load of what was stored around the caches in the same loop."""
+    for store in accesses:
+        for load in accesses if store.is_streamed else ():
+            loops = {loop for loop in store.loops if loop.is_counted and loop in load.loops}
+            if load.array == store.array and not load.is_store and loops:
+                yield RETURNED_NS * math.prod(loop.trips for loop in load.loops) * load.nbytes / LINE_BYTES
+
+
+def _flushed_ns(access: Access) -> float:
+    """Of a store around the caches, of parts of too many lines at once."""
+    if not access.is_streamed or access.is_whole(LINE_BYTES, COMBINED):
+        return 0.0
+    return PART_NS * math.prod(loop.trips for loop in access.loops)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.kernels.linalg.backbone import Dimension
 
@@ -57,6 +57,51 @@ class Access:
                 rows *= trips
         return rows * math.ceil(run / unit)
 
+    def is_whole(self, unit: int, most: int) -> bool:
+        """Whether a piece of so many bytes is written as a whole before others are begun, at most so many."""
+        run, begun = self.nbytes, 1
+        for loop, stride in zip(reversed(self.loops), reversed(self.strides), strict=True):
+            if run >= unit or begun > most:
+                break
+            if loop.kind == "VECTOR":
+                continue
+            if stride == run:
+                run *= loop.size
+            elif stride:
+                begun *= loop.size
+        return run >= unit
+
+    def span(self, without: Sequence[Loop]) -> int:
+        """Bytes from the first to the last that one iteration of these loops comes to."""
+        around = zip(self.loops, self.strides, strict=True)
+        rest = ((loop, stride) for loop, stride in around if loop not in without and loop.kind != "VECTOR")
+        return self.nbytes + sum(stride * (loop.size - 1) for loop, stride in rest)
+
+    def without(self, loops: Sequence[Loop]) -> Access:
+        """The same place in all iterations of these loops."""
+        around = zip(self.loops, self.strides, strict=True)
+        return replace(self, strides=tuple(0 if loop in loops else stride for loop, stride in around))
+
+
+def contracted(accesses: Sequence[Access]) -> list[Access]:
+    """All accesses to an array of the program's own, which shrinks to what is alive at a time: loops around
+    all of them that move alike need no room for each iteration, as far as the rest lies within their strides.
+    """
+    common = [loop for loop in accesses[0].loops if all(loop in access.loops for access in accesses)]
+    moves = sorted(((_moves(accesses, loop), loop) for loop in common), key=lambda each: -each[0])
+    gone: list[Loop] = []
+    for count, (stride, _) in enumerate(moves, 1):
+        loops = [loop for _, loop in moves[:count]]
+        if stride and max(access.span(loops) for access in accesses) <= stride:
+            gone = loops
+    return [access.without(gone) for access in accesses]
+
+
+def _moves(accesses: Sequence[Access], loop: Loop) -> int:
+    """The stride of a loop that is around all of them; 0 where they do not move alike."""
+    strides = {access.strides[access.loops.index(loop)] for access in accesses}
+    return strides.pop() if len(strides) == 1 else 0
+
 
 class Touched:
     """Pieces of memory, lines or pages, that the loops of an implementation come to again and again."""
@@ -81,9 +126,9 @@ class Touched:
         for node in (self.root, *nodes.values()):
             node.settle()
 
-    def fetched(self, room: float) -> float:
-        """Pieces that are not there any more, or not yet, where so many are kept."""
-        return sum(count * self.weights[array] for array, count in self.root.fetched(room).items())
+    def fetched(self, room: float) -> dict[str, float]:
+        """Pieces of each array that are not there any more, or not yet, where so many are kept."""
+        return {array: count * self.weights[array] for array, count in self.root.fetched(room).items()}
 
 
 class _Node:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacedsl.search.costs.touched import Access, Loop, Touched
+from spacedsl.search.costs.touched import Access, Loop, Touched, contracted
 
 LINE = 64
 
@@ -49,6 +49,11 @@ def missed(accesses: Sequence[Access], room: int) -> int:
     return count
 
 
+def fetched(touched: Touched, room: float) -> float:
+    """Of all arrays."""
+    return sum(touched.fetched(room).values())
+
+
 def product(m: int, n: int, k: int) -> list[Access]:
     """Of matrices: the loops over rows, terms and columns."""
     loops = (loop("i", m), loop("p", k), loop("j", n))
@@ -60,19 +65,19 @@ def test_a_product_misses_what_a_cache_misses(room: int) -> None:
     """Rooms for nothing, for a row of B and of C, for these and a row of A, and for B as well."""
     accesses = product(16, 128, 32)
     expected = missed(accesses, room)
-    assert Touched(accesses, LINE).fetched(room) == pytest.approx(expected, rel=0.15)
+    assert fetched(Touched(accesses, LINE), room) == pytest.approx(expected, rel=0.15)
 
 
 def test_what_is_stored_is_read_before_and_written_back() -> None:
     (stored,) = (Access("C", (loop("i", 32),), (LINE,), 4, is_store=True, is_streamed=False),)
-    assert Touched([stored], LINE).fetched(1000) == 64
+    assert fetched(Touched([stored], LINE), 1000) == 64
 
 
 def test_loops_one_after_the_other_share_what_fits() -> None:
     first, second = loop("i", 100), loop("j", 100)
     accesses = [load("A", (first,), (LINE,)), load("A", (second,), (LINE,))]
-    assert Touched(accesses, LINE).fetched(100) == 100
-    assert Touched(accesses, LINE).fetched(99) == 200
+    assert fetched(Touched(accesses, LINE), 100) == 100
+    assert fetched(Touched(accesses, LINE), 99) == 200
 
 
 @given(
@@ -85,8 +90,50 @@ def test_more_room_never_misses_more_and_all_that_there_is_comes_once(
     loops = [loop(str(n), each) for n, each in enumerate(trips)]
     accesses = [load(array, loops, ([0] * 4 + s)[-len(loops) :]) for array, s in drawn]
     touched = Touched(accesses, LINE)
-    found = [touched.fetched(room) for room in (0, 1, 3, 10, 30, 100, 1e9)]
+    found = [fetched(touched, room) for room in (0, 1, 3, 10, 30, 100, 1e9)]
     assert found == sorted(found, reverse=True)
     most = max(len(set(places(access))) for access in accesses)
     assert found[-1] >= most / 2
     assert found[0] <= sum(len(list(places(access))) for access in accesses)
+
+
+def stored(loops: Sequence[Loop], strides: Sequence[int], nbytes: int) -> Access:
+    return Access("Y", tuple(loops), tuple(strides), nbytes, is_store=True, is_streamed=True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "nbytes", "is_whole"),
+    [
+        ((4, 8), (4096, 32), 32, True),  # one half after the other
+        ((8, 7), (32, 4096), 32, True),  # of as many rows as there is room for
+        ((8, 8), (32, 4096), 32, False),
+        ((4, 8), (4096, 64), 32, False),  # the other halves are never written
+        ((8, 100), (64, 4096), 64, True),
+        ((4, 9, 5), (64, 16, 0), 16, True),  # what repeats begins nothing
+    ],
+)
+def test_parts_of_a_line_are_put_together_where_few_are_begun(
+    sizes: Sequence[int], strides: Sequence[int], nbytes: int, is_whole: bool
+) -> None:
+    loops = [loop(str(number), size) for number, size in enumerate(sizes)]
+    assert stored(loops, strides, nbytes).is_whole(LINE, 7) == is_whole
+
+
+def test_an_array_of_its_own_needs_room_for_what_is_alive_at_a_time() -> None:
+    """Rows that are stored and loaded again in the same loop; a sum over them does not keep them, either."""
+    rows, first, second = loop("i", 100), loop("j", 64), loop("k", 64)
+    accesses = [load("E", (rows, first), (256, 4)), load("E", (rows, second), (256, 4))]
+    assert [access.strides for access in contracted(accesses)] == [(0, 4), (0, 4)]
+    assert fetched(Touched(contracted(accesses), LINE), 4) == 4
+    assert fetched(Touched(accesses, LINE), 1000) == 400
+
+
+def test_what_other_iterations_load_is_kept() -> None:
+    rows, first, second = loop("i", 100), loop("j", 64), loop("k", 64)
+    # Loaded in a loop of its own, along another stride, or beyond the next row.
+    elsewhere = load("E", (second,), (4,))
+    across = load("E", (rows, second), (4, 400))
+    beyond = load("E", (rows, second), (256, 8))
+    for other in (elsewhere, across, beyond):
+        accesses = [load("E", (rows, first), (256, 4)), other]
+        assert contracted(accesses) == accesses
