@@ -16,7 +16,7 @@ from itertools import pairwise
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kernel
+from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kernel, LogicalDim
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.arithmetic import occupied
@@ -34,6 +34,9 @@ TRANSLATIONS = ((64, 2.0), (1536, 8.0))
 
 ITERATION_NS = 0.7
 """Of an innermost loop: what counts and jumps."""
+
+TESTED_NS = 0.5
+"""Of an access to a tensor that ends inside a padded tile: a test, and a value in its place."""
 
 COMBINED, PART_NS = 7, 13.0
 """Lines that a core puts together at once before they get around the caches, and what the store of a part of
@@ -154,10 +157,11 @@ class _Implementation:
     # ---- Instructions ----------------------------------------------------------------------------------
 
     def needs_ns(self) -> list[float]:
-        loads, stores, waits = 0.0, 0.0, 0.0
+        loads, stores, waits, tests = 0.0, 0.0, 0.0, 0.0
         computed: dict[Instruction, float] = {}
         for instruction in self.present:
             count = self._count(instruction)
+            tests += TESTED_NS * count if self._is_tested(instruction) else 0.0
             if instruction.op is Op.LOAD:
                 loads += self._moved_ns(instruction, count, "load") + self._asked_ns(instruction, count)
             elif instruction.op is Op.STORE:
@@ -170,7 +174,7 @@ class _Implementation:
         accesses = list(self._accesses())
         waits += sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
         missed = self._missed_ns(accesses, self._meanwhile_ns(computed))
-        return [loads, stores, sum(computed.values()), waits, self._counted_ns(), *missed]
+        return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, *missed]
 
     def _count(self, instruction: Instruction) -> float:
         """How often one thread executes it."""
@@ -185,13 +189,20 @@ class _Implementation:
         tile may end early, but for padded ones.
         """
         logical, around = loops[0].head.logical, {loop.head.group for loop in loops}
-        outermost, *others = logical.dims
+        _, *others = logical.dims
         extent = logical.extent
-        if self._decided("remainder", outermost) == "PADDED":
+        if self._is_padded(logical):
             tile = math.prod(self.sizes[dim] for dim in others)
             extent = tile * math.ceil(extent / tile)
         inside = math.prod(self.sizes[dim] for dim in logical.dims if dim.group not in around)
         return min(1.0, math.ceil(extent / inside) / math.prod(loop.size for loop in loops))
+
+    def _is_padded(self, index: LogicalDim) -> bool:
+        return self._decided("remainder", index.dims[0]) == "PADDED"
+
+    def _is_tested(self, instruction: Instruction) -> bool:
+        """Whether it ends with an index whose tiles do not."""
+        return instruction.access is not None and any(map(self._is_padded, instruction.logical_dims))
 
     def _lanes(self, instruction: Instruction) -> int:
         return max((self.sizes[d] for d in instruction.dims if self.kinds[d] == "VECTOR"), default=1)

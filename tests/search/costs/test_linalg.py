@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
-from spacedsl.search.costs.linalg import ITERATION_NS, LinalgNeeds
+from spacedsl.search.costs.linalg import ITERATION_NS, RETURNED_NS, TESTED_NS, LinalgNeeds
 from tests.codegen.golden import FOLDER, candidate, read
 from tests.search.linalg import MATMUL, descent, instance_under
 
@@ -34,8 +34,12 @@ DEVICE = CpuDevice(
 )
 
 
-def needs(name: str) -> list[float]:
+def needs(name: str, *changes: tuple[str, str]) -> list[float]:
+    """Of a golden list, with other words in the place of some."""
     golden = replace(read(FOLDER / f"{name}.txt"), device=DEVICE)
+    for old, new in changes:
+        assert old in golden.text
+        golden = replace(golden, text=golden.text.replace(old, new))
     kernel = golden.kernel_file(golden.test_sizes)
     implementation = candidate(golden, kernel)
     return LinalgNeeds(implementation.instance, DEVICE)(implementation)
@@ -64,6 +68,47 @@ def test_memory_is_asked_for_what_does_not_stay_in_caches() -> None:
     # What is copied is in the memory of the thread: a panel of 64 columns at a time.
     assert memory == pytest.approx((once + 2 * 16 * 64 * 4) / 0.5, rel=0.05)
     assert second > 0
+
+
+def test_what_ends_inside_padded_tiles_is_tested_for_in_each_iteration() -> None:
+    """The loads of A, and what is stored; what is copied has no rows."""
+    panels, rows, terms = 24, 65 * 12, 16
+    plain, padded = needs("matmul-6x2-avx2"), needs("matmul-6x2-avx2", ("i0 L *", "i0 L * padded"))
+    assert padded[4] - plain[4] == pytest.approx(TESTED_NS * panels * rows * (terms + 2))
+
+
+ROWS, LINES = 1024, 16
+"""Of a softmax: those of a thread, and of each row."""
+
+
+def test_arrays_that_live_in_an_iteration_need_no_memory() -> None:
+    """Rows are loaded, what is stored is loaded before and written back, and nothing of what lies between."""
+    *_, memory, _, _ = needs("softmax-split-avx2", (" next", ""))
+    assert memory == pytest.approx(3 * ROWS * LINES * 64 / 0.5, rel=0.01)
+
+
+def test_what_is_stored_around_the_caches_comes_back_from_memory() -> None:
+    """It is loaded twice. What nobody loads has nothing to wait for."""
+    plain = needs("softmax-split-avx2", (" next", ""))
+    result = needs("softmax-split-avx2", (" next", ""), ("store_Y", "store_Y streamed"))
+    between = needs("softmax-split-avx2", (" next", ""), ("store_E", "store_E streamed"))
+    assert result[3] == plain[3]
+    assert result[-3] == pytest.approx(2 * ROWS * LINES * 64 / 0.5, rel=0.01)
+    assert between[3] - plain[3] == pytest.approx(2 * ROWS * LINES * RETURNED_NS)
+    assert between[-3] > plain[-3] + ROWS * LINES * 64 / 0.5
+
+
+def test_rows_that_are_asked_for_come_while_others_are_computed_with() -> None:
+    """Each line is asked for by an instruction. Maxima take no time here, powers that of ten sums."""
+    plain, *others = (
+        needs("softmax-split-avx2", (" next", ""), *changes)
+        for changes in ((), (("load_X_2", "load_X_2 next"),), (("load_X\n", "load_X next\n"),))
+    )
+    exponents, maxima = others
+    for asked in others:
+        assert asked[0] - plain[0] == ROWS * LINES
+    assert plain[-3] - exponents[-3] == ROWS * 256 / 8 * (1 + 10 + 1)
+    assert maxima[-3] == plain[-3]
 
 
 def test_a_space_may_store_nothing(tmp_path: Path) -> None:
