@@ -16,7 +16,8 @@ from itertools import pairwise
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kernel, LogicalDim
+from spacedsl.kernels.linalg import backbone
+from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kernel, LogicalDim, Value
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.arithmetic import occupied
@@ -42,6 +43,9 @@ COMBINED, PART_NS = 7, 13.0
 """Lines that a core puts together at once before they get around the caches, and what the store of a part of
 one takes beyond that: of a processor that has room for eight.
 """
+
+SPILLED_NS = 2.5
+"""Of a value that is kept in memory because there are no more registers: until what was stored is loaded."""
 
 RETURNED_NS = 100.0
 """What a load waits for a line that was stored around the caches in the same loop: it has to get to memory
@@ -77,7 +81,7 @@ class LinalgNeeds:
         self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
         self._decided = {
             name: {v.objects for v in instance.variables_of(name)}
-            for name in ("storage", "caching", "accumulation", "remainder", "prefetch")
+            for name in ("storage", "caching", "accumulation", "remainder", "prefetch", "prefetch_distance")
             if name in instance.space.choices
         }
         self.levels = _levels(device.memory)
@@ -158,6 +162,7 @@ class _Implementation:
 
     def needs_ns(self) -> list[float]:
         loads, stores, waits, tests = 0.0, 0.0, 0.0, 0.0
+        lacking = self._lacking_registers()
         computed: dict[Instruction, float] = {}
         for instruction in self.present:
             count = self._count(instruction)
@@ -168,10 +173,12 @@ class _Implementation:
                 stores += self._moved_ns(instruction, count, "store")
             else:
                 computed[instruction] = self._computed_ns(instruction, count)
-                waits += self._waited_ns(instruction, count)
+                waits += self._waited_ns(instruction, count, is_spilled=lacking[self.inside(instruction)] > 0)
             if instruction in self.stored:
                 stores += self._moved_ns(instruction, count, "store")
+        spilled = sum(n * math.prod(loop.trips for loop in inside) for inside, n in lacking.items())
         accesses = list(self._accesses())
+        waits += spilled * SPILLED_NS
         waits += sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
         missed = self._missed_ns(accesses, self._meanwhile_ns(computed))
         return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, *missed]
@@ -218,6 +225,23 @@ class _Implementation:
         lines = count * self._lanes(load) * load.dtype.nbytes / LINE_BYTES
         return lines / self.model.rates.used_elements(load, "load", 1)
 
+    def _asked_in_vain(self) -> float:
+        """Lines beyond the end of the loop that asks for what it loads some iterations later: others come
+        next.
+        """
+        found = 0.0
+        for load in self.present:
+            if load.access is None or self._decided("prefetch", load) != "AHEAD":
+                continue
+            access = self._to_tensor(load, load.access)
+            inside = zip(reversed(access.loops), reversed(access.strides), strict=True)
+            moving = ((loop, s) for loop, s in inside if s and loop.is_counted and loop.size > 1)
+            loop, stride = next(moving)
+            distance = int(self._decided("prefetch_distance", load) or 0)
+            ahead = math.ceil(distance / max(access.nbytes, min(stride, LINE_BYTES)))
+            found += min(1.0, ahead / loop.trips) * self._count(load) * access.nbytes / LINE_BYTES
+        return found
+
     def _meanwhile_ns(self, computed: Mapping[Instruction, float]) -> dict[str, float]:
         """What is computed in the loops that ask for all that the next iteration outside of them loads: by
         array.
@@ -242,15 +266,74 @@ class _Implementation:
             default=0.0,
         )
 
-    def _waited_ns(self, instruction: Instruction, count: float) -> float:
-        """Of accumulations for those before them in the same register."""
+    def _waited_ns(self, instruction: Instruction, count: float, *, is_spilled: bool) -> float:
+        """Of accumulations for those before them in the same register, or in memory."""
         if not instruction.reduced_dims:
             return 0.0
+        latency_ns = self.model.rates.latency_ns(instruction.dtype, is_fused=instruction.op is Op.FMA)
+        latency_ns += SPILLED_NS if is_spilled else 0.0
+        return count / self._accumulators(instruction) * latency_ns
+
+    def _accumulators(self, instruction: Instruction) -> int:
+        """Registers that sums are kept in."""
         is_split = self._decided("accumulation", instruction) == "SPLIT"
         apart = instruction.dims if is_split else instruction.free_dims
-        registers = math.prod(self.sizes[d] for d in apart if self.kinds[d] == "UNROLL")
-        latency_ns = self.model.rates.latency_ns(instruction.dtype, is_fused=instruction.op is Op.FMA)
-        return count / registers * latency_ns
+        return math.prod(self.sizes[d] for d in apart if self.kinds[d] == "UNROLL")
+
+    # ---- Registers -------------------------------------------------------------------------------------
+
+    def inside(self, instruction: Instruction) -> tuple[Loop, ...]:
+        """The loops around the straight code that it is part of."""
+        return _counted(self.around[instruction])
+
+    def _lacking_registers(self) -> defaultdict[tuple[Loop, ...], int]:
+        """How many more than there are straight code needs: for sums, and for what is read at once."""
+        kept: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
+        read: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
+        for user in self.present:
+            if user.op not in (Op.LOAD, Op.STORE):
+                inside = self.inside(user)
+                kept[inside] += self._accumulators(user) if user.reduced_dims else 0
+                live = sum(self._live(source, pairs, user) for source, pairs in self._sources(user))
+                read[inside] = max(read[inside], live)
+        lacking: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
+        for inside, count in read.items():
+            lacking[inside] = max(0, kept[inside] + count - self.model.device.vector_registers)
+        return lacking
+
+    def _sources(
+        self, user: Instruction
+    ) -> Iterator[tuple[Instruction, Sequence[tuple[Dimension, Dimension]]]]:
+        """What makes or loads what an instruction reads: pairs of its dimensions and the user's."""
+        for value in user.operands:
+            if not isinstance(value, Value):
+                continue
+            if value.instruction not in self.stored:
+                yield value.instruction, value.mapping
+            for load in value.instruction.reloads if value.instruction in self.stored else ():
+                pairs = [(dim, used) for dim in load.dims for used in dim.mapped_to if used in user.dims]
+                if user in load.consumers:
+                    yield load, pairs
+
+    def _live(
+        self, source: Instruction, pairs: Sequence[tuple[Dimension, Dimension]], user: Instruction
+    ) -> int:
+        """Values of a source that are kept at once for copies of a user.
+
+        Those that copies further out read again are; what is made outside of the loops is kept for all of
+        them. Copies of a source that all come before those of the user are kept as well, but for single
+        elements: a compiler loads them where they are read.
+        """
+        made = {self.heads[used]: self.heads[dim] for dim, used in pairs}
+        copies = [loop for loop in self.around[user] if loop.kind == "UNROLL" and loop.size > 1]
+        own = [loop for loop in copies if loop.head in made]
+        if self.inside(source) != self.inside(user):
+            return math.prod(loop.size for loop in own)
+        first = next((place for place, loop in enumerate(copies) if loop not in own), len(copies))
+        again = math.prod(loop.size for loop in copies[first:] if loop in own)
+        if source.op is Op.LOAD and self._lanes(source) == 1:
+            return again
+        return max(again, math.prod(loop.size for loop in own if made[loop.head] is not loop.head))
 
     def _counted_ns(self) -> float:
         """Loops themselves: iterations of the innermost ones, and threads that begin."""
@@ -285,7 +368,7 @@ class _Implementation:
             missed_ns = {array: LINE_BYTES * count / rate for array, count in lines.items()}
             if source.capacity_bytes is None:
                 missed_ns = {a: max(0.0, t - meanwhile_ns.get(a, 0.0)) for a, t in missed_ns.items()}
-                missed_ns[""] = streamed / rate
+                missed_ns[""] = (streamed + LINE_BYTES * self._asked_in_vain()) / rate
             yield sum(missed_ns.values())
         touched = Touched(through, PAGE_BYTES)
         for pages, each_ns in TRANSLATIONS:
@@ -307,25 +390,27 @@ class _Implementation:
     def _accesses(self) -> Iterator[Access]:
         for instruction in self.present:
             if instruction.access is not None:
-                item = instruction.access.tensor.dtype.nbytes
-                strides: dict[Dimension, int] = {}
-                for logical, stride in instruction.access.strides:
-                    below = item
-                    for dim in reversed(logical.dims):
-                        strides[self.heads[dim]] = abs(stride) * below
-                        below *= self.sizes[dim]
-                is_store = instruction.op is Op.STORE
-                is_streamed = is_store and self._decided("caching", instruction) == "STREAMED"
-                array = instruction.access.tensor.name
-                yield self._access(
-                    instruction, array, item, strides, is_store=is_store, is_streamed=is_streamed
-                )
+                yield self._to_tensor(instruction, instruction.access)
         for maker in self.stored:
             for load in maker.reloads:
                 item, array = load.dtype.nbytes, f"what {maker.name} makes"
                 loaded, made = self._laid_out(load, item)
                 yield self._access(load, array, item, loaded)
                 yield self._access(maker, array, item, made, is_store=True)
+
+    def _to_tensor(self, instruction: Instruction, access: backbone.Access) -> Access:
+        item = access.tensor.dtype.nbytes
+        strides: dict[Dimension, int] = {}
+        for logical, stride in access.strides:
+            below = item
+            for dim in reversed(logical.dims):
+                strides[self.heads[dim]] = abs(stride) * below
+                below *= self.sizes[dim]
+        is_store = instruction.op is Op.STORE
+        is_streamed = is_store and self._decided("caching", instruction) == "STREAMED"
+        return self._access(
+            instruction, access.tensor.name, item, strides, is_store=is_store, is_streamed=is_streamed
+        )
 
     def _access(
         self,
