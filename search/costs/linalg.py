@@ -44,8 +44,10 @@ COMBINED, PART_NS = 7, 13.0
 one takes beyond that: of a processor that has room for eight.
 """
 
-SPILLED_NS = 2.5
-"""Of a value that is kept in memory because there are no more registers: until what was stored is loaded."""
+SPILLED_NS, FORWARDED_NS = 0.5, 2.5
+"""Of a value that is kept in memory because there are no more registers: its store and its load, and how
+long a sum waits for what has just been stored.
+"""
 
 RETURNED_NS = 100.0
 """What a load waits for a line that was stored around the caches in the same loop: it has to get to memory
@@ -162,7 +164,6 @@ class _Implementation:
 
     def needs_ns(self) -> list[float]:
         loads, stores, waits, tests = 0.0, 0.0, 0.0, 0.0
-        lacking = self._lacking_registers()
         computed: dict[Instruction, float] = {}
         for instruction in self.present:
             count = self._count(instruction)
@@ -173,13 +174,11 @@ class _Implementation:
                 stores += self._moved_ns(instruction, count, "store")
             else:
                 computed[instruction] = self._computed_ns(instruction, count)
-                waits += self._waited_ns(instruction, count, is_spilled=lacking[self.inside(instruction)] > 0)
+                waits += self._waited_ns(instruction, count)
             if instruction in self.stored:
                 stores += self._moved_ns(instruction, count, "store")
-        spilled = sum(n * math.prod(loop.trips for loop in inside) for inside, n in lacking.items())
         accesses = list(self._accesses())
-        waits += spilled * SPILLED_NS
-        waits += sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
+        waits += sum(self._spilled_ns()) + sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
         missed = self._missed_ns(accesses, self._meanwhile_ns(computed))
         return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, *missed]
 
@@ -266,12 +265,11 @@ class _Implementation:
             default=0.0,
         )
 
-    def _waited_ns(self, instruction: Instruction, count: float, *, is_spilled: bool) -> float:
-        """Of accumulations for those before them in the same register, or in memory."""
+    def _waited_ns(self, instruction: Instruction, count: float) -> float:
+        """Of accumulations for those before them in the same register."""
         if not instruction.reduced_dims:
             return 0.0
         latency_ns = self.model.rates.latency_ns(instruction.dtype, is_fused=instruction.op is Op.FMA)
-        latency_ns += SPILLED_NS if is_spilled else 0.0
         return count / self._accumulators(instruction) * latency_ns
 
     def _accumulators(self, instruction: Instruction) -> int:
@@ -286,8 +284,8 @@ class _Implementation:
         """The loops around the straight code that it is part of."""
         return _counted(self.around[instruction])
 
-    def _lacking_registers(self) -> defaultdict[tuple[Loop, ...], int]:
-        """How many more than there are straight code needs: for sums, and for what is read at once."""
+    def _spilled_ns(self) -> Iterator[float]:
+        """Of straight code that needs more registers than there are, for sums and what is read at once."""
         kept: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
         read: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
         for user in self.present:
@@ -296,10 +294,10 @@ class _Implementation:
                 kept[inside] += self._accumulators(user) if user.reduced_dims else 0
                 live = sum(self._live(source, pairs, user) for source, pairs in self._sources(user))
                 read[inside] = max(read[inside], live)
-        lacking: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
         for inside, count in read.items():
-            lacking[inside] = max(0, kept[inside] + count - self.model.device.vector_registers)
-        return lacking
+            lacking = max(0, kept[inside] + count - self.model.device.vector_registers)
+            each_ns = lacking * SPILLED_NS + (FORWARDED_NS if lacking and kept[inside] else 0.0)
+            yield each_ns * math.prod(loop.trips for loop in inside)
 
     def _sources(
         self, user: Instruction

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
-from spacedsl.search.costs.linalg import ITERATION_NS, RETURNED_NS, TESTED_NS, LinalgNeeds
+from spacedsl.search.costs.linalg import (
+    FORWARDED_NS,
+    ITERATION_NS,
+    RETURNED_NS,
+    SPILLED_NS,
+    TESTED_NS,
+    LinalgNeeds,
+)
 from tests.codegen.golden import FOLDER, candidate, read
 from tests.search.linalg import MATMUL, descent, instance_under
 
@@ -75,6 +82,27 @@ def test_what_ends_inside_padded_tiles_is_tested_for_in_each_iteration() -> None
     panels, rows, terms = 24, 65 * 12, 16
     plain, padded = needs("matmul-6x2-avx2"), needs("matmul-6x2-avx2", ("i0 L *", "i0 L * padded"))
     assert padded[4] - plain[4] == pytest.approx(TESTED_NS * panels * rows * (terms + 2))
+
+
+BY_ROWS = """            i2 U 6
+              j2 U 2
+                j3 V 8
+                  fma
+"""
+BY_COLUMNS = """            j2 U 2
+              i2 U 6
+                j3 V 8
+                  fma
+"""
+
+
+def test_what_is_read_again_further_out_takes_registers() -> None:
+    """Of sixteen, twelve have sums. Row by row, one has an element of A and two have B; column by column, six
+    have A, since all are read again: four are lacking.
+    """
+    iterations = 24 * 65 * 2 * 8
+    by_rows, by_columns = needs("matmul-6x2-avx2"), needs("matmul-6x2-avx2", (BY_ROWS, BY_COLUMNS))
+    assert by_columns[3] - by_rows[3] == pytest.approx(iterations * (4 * SPILLED_NS + FORWARDED_NS))
 
 
 ROWS, LINES = 1024, 16
