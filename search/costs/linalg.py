@@ -16,13 +16,11 @@ from itertools import pairwise
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg import backbone
-from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kernel, LogicalDim, Value
+from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.arithmetic import occupied
-from spacedsl.search.bounds.domains import Place
 from spacedsl.search.bounds.rates import Rates, Use
+from spacedsl.search.costs.nests import Nests, Reader, counted
 from spacedsl.search.costs.touched import Access, Loop, Touched, contracted
 
 LINE_BYTES, PAGE_BYTES = 64, 4096
@@ -60,43 +58,16 @@ class LinalgNeeds:
     """Of implementations of one instance: `needs(candidate)`."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        kernel = instance.kernel
-        assert isinstance(kernel, Kernel)
-        self.kernel, self.device, self.rates = kernel, device, Rates.of(device)
-        order = instance.space.choices["order"]
-        assert isinstance(order, EnumChoice)
-        self.inner, self.merged = (
-            order.mask(name) if name in order.values else 0 for name in ("INNER", "MERGED")
-        )
-        cells, ids = instance.layout.cells["order"], instance.objects.ids
-        # A space need not store anything.
-        statements = (*kernel.instructions, *(load for load in kernel.reloads if id(load) in ids))
-        dims = [dim for statement in statements for dim in statement.dims]
-        self.cells = {
-            statement: {dim: cells[ids[id(statement)], ids[id(dim)]] for dim in dims if dim is not statement}
-            for statement in (*statements, *dims)
-        }
-        """Where `order` of two statements lies in a vector."""
+        self.reader = Reader(instance, device.threads)
+        self.device, self.rates = device, Rates.of(device)
+        kernel = self.reader.kernel
         self.occupied = {instruction: occupied(instruction) for instruction in kernel.instructions}
         self.own = {scratch.tensor.name for scratch in kernel.scratch if not scratch.is_zeroed}
-        self.places = {dim: Place.of(instance, dim) for dim in dims}
-        self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
-        self._decided = {
-            name: {v.objects for v in instance.variables_of(name)}
-            for name in ("storage", "caching", "accumulation", "remainder", "prefetch", "prefetch_distance")
-            if name in instance.space.choices
-        }
         self.levels = _levels(device.memory)
 
     def __call__(self, candidate: Candidate) -> list[float]:
         """Instructions of each kind, then what caches lack, from the inner to the outer ones."""
-        return _Implementation(self, candidate).needs_ns()
-
-    def decided(self, candidate: Candidate, choice: str, about: Instruction | Dimension) -> str | None:
-        """None where the space leaves nothing to decide."""
-        if (about,) not in self._decided.get(choice, ()):
-            return None
-        return str(candidate.value(choice, about))
+        return _Needs(self, self.reader(candidate)).needs_ns()
 
 
 def _levels(memory: Sequence[MemoryLevel]) -> tuple[tuple[MemoryLevel, MemoryLevel], ...]:
@@ -104,70 +75,18 @@ def _levels(memory: Sequence[MemoryLevel]) -> tuple[tuple[MemoryLevel, MemoryLev
     return tuple((a, b) for a, b in pairwise(memory) if a.capacity_bytes is not None)
 
 
-class _Implementation:
-    def __init__(self, model: LinalgNeeds, candidate: Candidate) -> None:
-        self.model, self.candidate = model, candidate
-        self.stored = [
-            maker for maker in model.kernel.storable if self._decided("storage", maker) == "TEMPORARY"
-        ]
-        self.present = [*model.kernel.instructions, *(load for m in self.stored for load in m.reloads)]
-        dims = [d for instruction in self.present for d in instruction.dims]
-        self.vector = vector = candidate.vector
-        places = {d: model.places[d] for d in dims}
-        self.sizes = {d: place.size.left(vector)[0] for d, place in places.items()}
-        self.kinds = {
-            d: model.kinds[d][vector[place.kind_offset].bit_length() - 1] for d, place in places.items()
-        }
-        self.heads = self._merge(dims)
-        self.loops = self._loops()
-        self.around = {instruction: self._around(instruction, dims) for instruction in self.present}
-        self.is_parallel = any(loop.kind == "PARALLEL" for loop in self.loops.values())
-
-    def _decided(self, choice: str, about: Instruction | Dimension) -> str | None:
-        return self.model.decided(self.candidate, choice, about)
-
-    def _merge(self, dims: Sequence[Dimension]) -> dict[Dimension, Dimension]:
-        """The first of the dimensions that each one is fused with: only the same level of an index is."""
-        heads: dict[Dimension, Dimension] = {}
-        by_level: defaultdict[object, list[Dimension]] = defaultdict(list)
-        for dim in dims:
-            known = by_level[dim.group]
-            merged = (h for h in known if self.vector[self.model.cells[h][dim]] == self.model.merged)
-            heads[dim] = next(merged, dim)
-            if heads[dim] is dim:
-                known.append(dim)
-        return heads
-
-    def _loops(self) -> dict[Dimension, Loop]:
-        """By their heads."""
-        threads = self.model.device.threads
-        loops = {}
-        for head in dict.fromkeys(self.heads.values()):
-            size, kind = self.sizes[head], self.kinds[head]
-            trips = math.ceil(size / threads) if kind == "PARALLEL" else 1 if kind == "VECTOR" else size
-            loops[head] = Loop(head, kind, size, float(trips))
-        return loops
-
-    def _around(self, instruction: Instruction, dims: Sequence[Dimension]) -> tuple[Loop, ...]:
-        """The outermost one first."""
-        vector, inner, cells = self.vector, self.model.inner, self.model.cells[instruction]
-        found = {self.heads[d]: None for d in dims if vector[cells[d]] == inner}
-        return tuple(self.loops[head] for head in self._outermost_first([*found]))
-
-    def _outermost_first(self, nested: Sequence[Dimension]) -> list[Dimension]:
-        """Dimensions that are nested in each other."""
-        vector, inner, cells = self.vector, self.model.inner, self.model.cells
-        around = {a: sum(vector[cells[a][b]] == inner for b in nested if b is not a) for a in nested}
-        return sorted(nested, key=lambda dim: around[dim])
+class _Needs:
+    def __init__(self, model: LinalgNeeds, nests: Nests) -> None:
+        self.model, self.nests = model, nests
 
     # ---- Instructions ----------------------------------------------------------------------------------
 
     def needs_ns(self) -> list[float]:
         loads, stores, waits, tests = 0.0, 0.0, 0.0, 0.0
         computed: dict[Instruction, float] = {}
-        for instruction in self.present:
-            count = self._count(instruction)
-            tests += TESTED_NS * count if self._is_tested(instruction) else 0.0
+        for instruction in self.nests.present:
+            count = self.nests.count(instruction)
+            tests += TESTED_NS * count if self.nests.is_tested(instruction) else 0.0
             if instruction.op is Op.LOAD:
                 loads += self._moved_ns(instruction, count, "load") + self._asked_ns(instruction, count)
             elif instruction.op is Op.STORE:
@@ -175,53 +94,22 @@ class _Implementation:
             else:
                 computed[instruction] = self._computed_ns(instruction, count)
                 waits += self._waited_ns(instruction, count)
-            if instruction in self.stored:
+            if instruction in self.nests.stored:
                 stores += self._moved_ns(instruction, count, "store")
-        accesses = list(self._accesses())
+        accesses = list(self.nests.accesses())
         waits += sum(self._spilled_ns()) + sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
         missed = self._missed_ns(accesses, self._meanwhile_ns(computed))
         return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, *missed]
 
-    def _count(self, instruction: Instruction) -> float:
-        """How often one thread executes it."""
-        around = self.around[instruction]
-        by_index: defaultdict[Index, list[Loop]] = defaultdict(list)
-        for loop in around:
-            by_index[loop.head.group.index].append(loop)
-        return math.prod(loop.trips for loop in around) * math.prod(map(self._share, by_index.values()))
-
-    def _share(self, loops: Sequence[Loop]) -> float:
-        """Of the iterations of levels of an index that are around something, those that there are: the last
-        tile may end early, but for padded ones.
-        """
-        logical, around = loops[0].head.logical, {loop.head.group for loop in loops}
-        _, *others = logical.dims
-        extent = logical.extent
-        if self._is_padded(logical):
-            tile = math.prod(self.sizes[dim] for dim in others)
-            extent = tile * math.ceil(extent / tile)
-        inside = math.prod(self.sizes[dim] for dim in logical.dims if dim.group not in around)
-        return min(1.0, math.ceil(extent / inside) / math.prod(loop.size for loop in loops))
-
-    def _is_padded(self, index: LogicalDim) -> bool:
-        return self._decided("remainder", index.dims[0]) == "PADDED"
-
-    def _is_tested(self, instruction: Instruction) -> bool:
-        """Whether it ends with an index whose tiles do not."""
-        return instruction.access is not None and any(map(self._is_padded, instruction.logical_dims))
-
-    def _lanes(self, instruction: Instruction) -> int:
-        return max((self.sizes[d] for d in instruction.dims if self.kinds[d] == "VECTOR"), default=1)
-
     def _moved_ns(self, instruction: Instruction, count: float, use: Use) -> float:
-        lanes = self._lanes(instruction)
+        lanes = self.nests.lanes(instruction)
         return count * lanes / self.model.rates.used_elements(instruction, use, lanes)
 
     def _asked_ns(self, load: Instruction, count: float) -> float:
         """Of what asks for lines before they are loaded."""
-        if self._decided("prefetch", load) in (None, "NONE"):
+        if self.nests.decided("prefetch", load) in (None, "NONE"):
             return 0.0
-        lines = count * self._lanes(load) * load.dtype.nbytes / LINE_BYTES
+        lines = count * self.nests.lanes(load) * load.dtype.nbytes / LINE_BYTES
         return lines / self.model.rates.used_elements(load, "load", 1)
 
     def _asked_in_vain(self) -> float:
@@ -229,16 +117,16 @@ class _Implementation:
         next.
         """
         found = 0.0
-        for load in self.present:
-            if load.access is None or self._decided("prefetch", load) != "AHEAD":
+        for load in self.nests.present:
+            if load.access is None or self.nests.decided("prefetch", load) != "AHEAD":
                 continue
-            access = self._to_tensor(load, load.access)
+            access = self.nests.to_tensor(load, load.access)
             inside = zip(reversed(access.loops), reversed(access.strides), strict=True)
             moving = ((loop, s) for loop, s in inside if s and loop.is_counted and loop.size > 1)
             loop, stride = next(moving)
-            distance = int(self._decided("prefetch_distance", load) or 0)
+            distance = int(self.nests.decided("prefetch_distance", load) or 0)
             ahead = math.ceil(distance / max(access.nbytes, min(stride, LINE_BYTES)))
-            found += min(1.0, ahead / loop.trips) * self._count(load) * access.nbytes / LINE_BYTES
+            found += min(1.0, ahead / loop.trips) * self.nests.count(load) * access.nbytes / LINE_BYTES
         return found
 
     def _meanwhile_ns(self, computed: Mapping[Instruction, float]) -> dict[str, float]:
@@ -246,16 +134,18 @@ class _Implementation:
         array.
         """
         meanwhile: defaultdict[str, float] = defaultdict(float)
-        for load in self.present:
-            if load.access is not None and self._decided("prefetch", load) == "NEXT":
-                inside = _counted(self.around[load])
+        for load in self.nests.present:
+            if load.access is not None and self.nests.decided("prefetch", load) == "NEXT":
+                inside = counted(self.nests.around[load])
                 meanwhile[load.access.tensor.name] += sum(
-                    time_ns for each, time_ns in computed.items() if _counted(self.around[each]) == inside
+                    time_ns
+                    for each, time_ns in computed.items()
+                    if counted(self.nests.around[each]) == inside
                 )
         return meanwhile
 
     def _computed_ns(self, instruction: Instruction, count: float) -> float:
-        lanes = self._lanes(instruction)
+        lanes = self.nests.lanes(instruction)
         rates = self.model.rates
         return max(
             (
@@ -270,77 +160,31 @@ class _Implementation:
         if not instruction.reduced_dims:
             return 0.0
         latency_ns = self.model.rates.latency_ns(instruction.dtype, is_fused=instruction.op is Op.FMA)
-        return count / self._accumulators(instruction) * latency_ns
-
-    def _accumulators(self, instruction: Instruction) -> int:
-        """Registers that sums are kept in."""
-        is_split = self._decided("accumulation", instruction) == "SPLIT"
-        apart = instruction.dims if is_split else instruction.free_dims
-        return math.prod(self.sizes[d] for d in apart if self.kinds[d] == "UNROLL")
-
-    # ---- Registers -------------------------------------------------------------------------------------
-
-    def inside(self, instruction: Instruction) -> tuple[Loop, ...]:
-        """The loops around the straight code that it is part of."""
-        return _counted(self.around[instruction])
+        return count / self.nests.accumulators(instruction) * latency_ns
 
     def _spilled_ns(self) -> Iterator[float]:
         """Of straight code that needs more registers than there are, for sums and what is read at once."""
         kept: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
         read: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
-        for user in self.present:
+        for user in self.nests.present:
             if user.op not in (Op.LOAD, Op.STORE):
-                inside = self.inside(user)
-                kept[inside] += self._accumulators(user) if user.reduced_dims else 0
-                live = sum(self._live(source, pairs, user) for source, pairs in self._sources(user))
+                inside = self.nests.inside(user)
+                kept[inside] += self.nests.accumulators(user) if user.reduced_dims else 0
+                live = sum(self.nests.live(source, pairs, user) for source, pairs in self.nests.sources(user))
                 read[inside] = max(read[inside], live)
         for inside, count in read.items():
             lacking = max(0, kept[inside] + count - self.model.device.vector_registers)
             each_ns = lacking * SPILLED_NS + (FORWARDED_NS if lacking and kept[inside] else 0.0)
             yield each_ns * math.prod(loop.trips for loop in inside)
 
-    def _sources(
-        self, user: Instruction
-    ) -> Iterator[tuple[Instruction, Sequence[tuple[Dimension, Dimension]]]]:
-        """What makes or loads what an instruction reads: pairs of its dimensions and the user's."""
-        for value in user.operands:
-            if not isinstance(value, Value):
-                continue
-            if value.instruction not in self.stored:
-                yield value.instruction, value.mapping
-            for load in value.instruction.reloads if value.instruction in self.stored else ():
-                pairs = [(dim, used) for dim in load.dims for used in dim.mapped_to if used in user.dims]
-                if user in load.consumers:
-                    yield load, pairs
-
-    def _live(
-        self, source: Instruction, pairs: Sequence[tuple[Dimension, Dimension]], user: Instruction
-    ) -> int:
-        """Values of a source that are kept at once for copies of a user.
-
-        Those that copies further out read again are; what is made outside of the loops is kept for all of
-        them. Copies of a source that all come before those of the user are kept as well, but for single
-        elements: a compiler loads them where they are read.
-        """
-        made = {self.heads[used]: self.heads[dim] for dim, used in pairs}
-        copies = [loop for loop in self.around[user] if loop.kind == "UNROLL" and loop.size > 1]
-        own = [loop for loop in copies if loop.head in made]
-        if self.inside(source) != self.inside(user):
-            return math.prod(loop.size for loop in own)
-        first = next((place for place, loop in enumerate(copies) if loop not in own), len(copies))
-        again = math.prod(loop.size for loop in copies[first:] if loop in own)
-        if source.op is Op.LOAD and self._lanes(source) == 1:
-            return again
-        return max(again, math.prod(loop.size for loop in own if made[loop.head] is not loop.head))
-
     def _counted_ns(self) -> float:
         """Loops themselves: iterations of the innermost ones, and threads that begin."""
-        counted = dict.fromkeys(loops for path in self.around.values() if (loops := _counted(path)))
-        around = {path[:depth] for path in counted for depth in range(1, len(path))}
-        innermost = [path for path in counted if path not in around]
+        paths = dict.fromkeys(loops for path in self.nests.around.values() if (loops := counted(path)))
+        around = {path[:depth] for path in paths for depth in range(1, len(path))}
+        innermost = [path for path in paths if path not in around]
         iterations = sum(math.prod(loop.trips for loop in path) for path in innermost)
         begun = dict.fromkeys(
-            path[:depth] for path in counted for depth, loop in enumerate(path) if loop.kind == "PARALLEL"
+            path[:depth] for path in paths for depth, loop in enumerate(path) if loop.kind == "PARALLEL"
         )
         starts = sum(math.prod(loop.trips for loop in path) for path in begun)
         return iterations * ITERATION_NS + starts * (self.model.device.start_ns or 0.0)
@@ -356,7 +200,7 @@ class _Implementation:
             if each.is_streamed
         )
         through = [each for each in accesses if not each.is_streamed]
-        threads = device.threads if self.is_parallel else 1
+        threads = device.threads if self.nests.is_parallel else 1
         touched = Touched(through, LINE_BYTES)
         for cache, source in self.model.levels:
             assert cache.capacity_bytes is not None
@@ -384,65 +228,6 @@ class _Implementation:
             is_cached = not any(access.is_streamed for access in all_of_it)
             found += contracted(all_of_it) if is_cached and array in self.model.own else all_of_it
         return found
-
-    def _accesses(self) -> Iterator[Access]:
-        for instruction in self.present:
-            if instruction.access is not None:
-                yield self._to_tensor(instruction, instruction.access)
-        for maker in self.stored:
-            for load in maker.reloads:
-                item, array = load.dtype.nbytes, f"what {maker.name} makes"
-                loaded, made = self._laid_out(load, item)
-                yield self._access(load, array, item, loaded)
-                yield self._access(maker, array, item, made, is_store=True)
-
-    def _to_tensor(self, instruction: Instruction, access: backbone.Access) -> Access:
-        item = access.tensor.dtype.nbytes
-        strides: dict[Dimension, int] = {}
-        for logical, stride in access.strides:
-            below = item
-            for dim in reversed(logical.dims):
-                strides[self.heads[dim]] = abs(stride) * below
-                below *= self.sizes[dim]
-        is_store = instruction.op is Op.STORE
-        is_streamed = is_store and self._decided("caching", instruction) == "STREAMED"
-        return self._access(
-            instruction, access.tensor.name, item, strides, is_store=is_store, is_streamed=is_streamed
-        )
-
-    def _access(
-        self,
-        instruction: Instruction,
-        array: str,
-        item: int,
-        strides: Mapping[Dimension, int],
-        *,
-        is_store: bool = False,
-        is_streamed: bool = False,
-    ) -> Access:
-        loops = self.around[instruction]
-        vector = [d for d in instruction.dims if self.kinds[d] == "VECTOR" and strides.get(self.heads[d])]
-        lanes = math.prod(self.sizes[d] for d in vector)
-        along = tuple(strides.get(loop.head, 0) for loop in loops)
-        return Access(array, loops, along, lanes * item, is_store, is_streamed)
-
-    def _laid_out(self, load: Instruction, item: int) -> tuple[dict[Dimension, int], dict[Dimension, int]]:
-        """Strides of a temporary in the loops that load it again, and in those that make it: its elements lie
-        in the order of the former. What surrounds both takes no room.
-        """
-        loaded: dict[Dimension, int] = {}
-        made: dict[Dimension, int] = {}
-        for dim in reversed(self._outermost_first(load.dims)):
-            maker = dim.maker_dim
-            assert maker is not None
-            if self.heads[dim] is not self.heads[maker]:
-                loaded[self.heads[dim]] = made[self.heads[maker]] = item
-                item *= self.sizes[dim]
-        return loaded, made
-
-
-def _counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
-    return tuple(loop for loop in path if loop.is_counted)
 
 
 def _returned_ns(accesses: Sequence[Access]) -> Iterator[float]:
