@@ -16,6 +16,7 @@ from itertools import pairwise
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.search.bounds.arithmetic import occupied
@@ -116,18 +117,20 @@ class _Needs:
         """Lines beyond the end of the loop that asks for what it loads some iterations later: others come
         next.
         """
-        found = 0.0
-        for load in self.nests.present:
-            if load.access is None or self.nests.decided("prefetch", load) != "AHEAD":
-                continue
-            access = self.nests.to_tensor(load, load.access)
-            inside = zip(reversed(access.loops), reversed(access.strides), strict=True)
-            moving = ((loop, s) for loop, s in inside if s and loop.is_counted and loop.size > 1)
-            loop, stride = next(moving)
-            distance = int(self.nests.decided("prefetch_distance", load) or 0)
-            ahead = math.ceil(distance / max(access.nbytes, min(stride, LINE_BYTES)))
-            found += min(1.0, ahead / loop.trips) * self.nests.count(load) * access.nbytes / LINE_BYTES
-        return found
+        nests = self.nests
+        loads = (load for load in nests.present if nests.decided("prefetch", load) == "AHEAD")
+        return sum(self._lines_in_vain(load, load.access) for load in loads if load.access is not None)
+
+    def _lines_in_vain(self, load: Instruction, to: backbone.Access) -> float:
+        access = self.nests.to_tensor(load, to)
+        for depth, loop in reversed([*enumerate(access.loops)]):
+            if access.strides[depth] and loop.is_counted and loop.size > 1:
+                run, _ = access.runs(depth + 1, LINE_BYTES)
+                distance = int(self.nests.decided("prefetch_distance", load) or 0)
+                ahead = math.ceil(distance / max(run, min(access.strides[depth], LINE_BYTES)))
+                lines = self.nests.count(load) * access.nbytes / LINE_BYTES
+                return min(1.0, ahead / loop.trips) * lines
+        return 0.0
 
     def _meanwhile_ns(self, computed: Mapping[Instruction, float]) -> dict[str, float]:
         """What is computed in the loops that ask for all that the next iteration outside of them loads: by

@@ -44,6 +44,11 @@ class Access:
 
     def units(self, depth: int, unit: int) -> float:
         """How many pieces of memory of so many bytes all loops from a depth on touch, about."""
+        run, rows = self.runs(depth, unit)
+        return rows * math.ceil(run / unit)
+
+    def runs(self, depth: int, unit: int) -> tuple[int, float]:
+        """The bytes of a run of neighbours that all loops from a depth on come to, and how many runs."""
         run, rows = self.nbytes, 1.0
         moves = sorted(
             (stride, loop.trips)
@@ -55,7 +60,7 @@ class Access:
                 run = int(stride * (trips - 1)) + run
             else:
                 rows *= trips
-        return rows * math.ceil(run / unit)
+        return run, rows
 
     def is_whole(self, unit: int, most: int) -> bool:
         """Whether a piece of so many bytes is written as a whole before others are begun, at most so many."""

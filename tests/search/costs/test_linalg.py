@@ -139,6 +139,16 @@ def test_rows_that_are_asked_for_come_while_others_are_computed_with() -> None:
     assert maxima[-3] == plain[-3]
 
 
+def test_lines_that_are_asked_for_beyond_the_end_of_a_row_come_in_vain() -> None:
+    """512 bytes ahead, which is half of a row: of its eight iterations of 128 bytes, the last four."""
+    plain, ahead = (
+        needs("softmax-split-avx2", (" next", ""), *changes)
+        for changes in ((), (("load_X\n", "load_X ahead\n"),))
+    )
+    assert ahead[-3] - plain[-3] == pytest.approx(ROWS * LINES / 2 * 64 / 0.5)
+    assert ahead[0] > plain[0]
+
+
 def test_a_space_may_store_nothing(tmp_path: Path) -> None:
     trigger = """trigger forall $inst in Storable: forall $user in Consumers($inst):
   "$kernel.reload($inst, $user)" when storage($inst) is TEMPORARY
