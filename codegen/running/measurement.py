@@ -76,8 +76,8 @@ _COLD_NS = 10_000_000
 """What the start of a pool and a few page faults may add to a checked call."""
 
 _MOST_COLD = 5.0
-"""How many times as long a call may take in which the code's own memory becomes real: of 16 MiB, one took 26
-to 43 ms that then took 6. What takes longer is hopeless in any case.
+"""How many times as long a first call may take, which finds none of the code's own memory: with 16 MiB of it,
+some took 26 to 43 ms that then took 6 to 10. What takes longer is hopeless in any case.
 """
 
 _MOST_SAMPLES = 2000

@@ -21,7 +21,7 @@ from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.search.bounds.arithmetic import occupied
 from spacedsl.search.bounds.rates import Rates, Use
-from spacedsl.search.costs.nests import Nests, Reader, counted
+from spacedsl.search.costs.nests import Nests, Reader
 from spacedsl.search.costs.touched import Access, Loop, Touched, contracted
 
 LINE_BYTES, PAGE_BYTES = 64, 4096
@@ -139,11 +139,9 @@ class _Needs:
         meanwhile: defaultdict[str, float] = defaultdict(float)
         for load in self.nests.present:
             if load.access is not None and self.nests.decided("prefetch", load) == "NEXT":
-                inside = counted(self.nests.around[load])
+                inside = self.nests.inside[load]
                 meanwhile[load.access.tensor.name] += sum(
-                    time_ns
-                    for each, time_ns in computed.items()
-                    if counted(self.nests.around[each]) == inside
+                    time_ns for each, time_ns in computed.items() if self.nests.inside[each] == inside
                 )
         return meanwhile
 
@@ -171,7 +169,7 @@ class _Needs:
         read: defaultdict[tuple[Loop, ...], int] = defaultdict(int)
         for user in self.nests.present:
             if user.op not in (Op.LOAD, Op.STORE):
-                inside = self.nests.inside(user)
+                inside = self.nests.inside[user]
                 kept[inside] += self.nests.accumulators(user) if user.reduced_dims else 0
                 live = sum(self.nests.live(source, pairs, user) for source, pairs in self.nests.sources(user))
                 read[inside] = max(read[inside], live)
@@ -182,7 +180,7 @@ class _Needs:
 
     def _counted_ns(self) -> float:
         """Loops themselves: iterations of the innermost ones, and threads that begin."""
-        paths = dict.fromkeys(loops for path in self.nests.around.values() if (loops := counted(path)))
+        paths = dict.fromkeys(path for path in self.nests.inside.values() if path)
         around = {path[:depth] for path in paths for depth in range(1, len(path))}
         innermost = [path for path in paths if path not in around]
         iterations = sum(math.prod(loop.trips for loop in path) for path in innermost)

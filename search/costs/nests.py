@@ -79,14 +79,12 @@ class Nests:
         self.heads = self._merge(dims)
         self.loops = self._loops()
         self.around = {instruction: self._around(instruction, dims) for instruction in self.present}
+        self.inside = {instruction: _counted(around) for instruction, around in self.around.items()}
+        """The loops around the straight code that each instruction is part of."""
         self.is_parallel = any(loop.kind == "PARALLEL" for loop in self.loops.values())
 
     def decided(self, choice: str, about: Instruction | Dimension) -> str | None:
         return self.reader.decided(self.candidate, choice, about)
-
-    def inside(self, instruction: Instruction) -> tuple[Loop, ...]:
-        """The loops around the straight code that it is part of."""
-        return counted(self.around[instruction])
 
     def count(self, instruction: Instruction) -> float:
         """How often one thread executes it."""
@@ -187,7 +185,7 @@ class Nests:
         made = {self.heads[used]: self.heads[dim] for dim, used in pairs}
         copies = [loop for loop in self.around[user] if loop.kind == "UNROLL" and loop.size > 1]
         own = [loop for loop in copies if loop.head in made]
-        if self.inside(source) != self.inside(user):
+        if self.inside[source] != self.inside[user]:
             return math.prod(loop.size for loop in own)
         first = next((place for place, loop in enumerate(copies) if loop not in own), len(copies))
         again = math.prod(loop.size for loop in copies[first:] if loop in own)
@@ -253,6 +251,6 @@ class Nests:
         return loaded, made
 
 
-def counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
+def _counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
     """Of these loops, those that count: copies and lanes do not."""
     return tuple(loop for loop in path if loop.is_counted)

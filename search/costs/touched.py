@@ -2,7 +2,8 @@
 
 In: loops, and what is accessed in them, by strides. Out: how many pieces have to be fetched, about, where so
 many are kept. Loops that come to no more than that find what the iteration before has left; in others, all is
-gone. Boxes of the same array are the same memory, the smaller one inside of the larger.
+gone. Boxes of the same array are the same memory, the smaller one inside of the larger. Also, whether stores
+fill a piece before they begin others, and how small the loops leave an array of the program's own.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Access:
 def contracted(accesses: Sequence[Access]) -> list[Access]:
     """All accesses to an array of the program's own, which shrinks to what is alive at a time: loops around
     all of them that move alike need no room for each iteration, as far as the rest lies within their strides.
+    So `codegen/tree/contraction.py` does with programs.
     """
     common = [loop for loop in accesses[0].loops if all(loop in access.loops for access in accesses)]
     moves = sorted(((_moves(accesses, loop), loop) for loop in common), key=lambda each: -each[0])
