@@ -103,7 +103,7 @@ def measured(folder: Path) -> Measured:
         problem = pose_again(about, folder, lambda event: None)
         target = TARGETS[about.target]
         bound = target.bound(problem.instance, problem.device)
-        needs_ns = target.needs(problem.instance, problem.device) or bound.terms_ns
+        needs_ns = target.needs(problem.kernel, problem.instance, problem.device) or bound.terms_ns
         state = State(Tree(problem.instance, problem.root, bound(problem.root), 1), 1)
         restore(state, store)
     found = [replay(problem.instance, problem.root, timed.steps) for timed in state.timed]

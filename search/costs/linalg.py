@@ -3,7 +3,8 @@
 In: an instance, a measured device, then complete candidates. Out: nanoseconds for each resource, always in
 the same order. Unlike a bound, which has what no compiler can save, this takes the loops as they were
 decided, and excludes nothing: it says which of several implementations are worth a measurement. Resources
-are used one after the other here, none beside another.
+are used one after the other here, none beside another, but for lines of the second cache: a core loads and
+computes with others while they come.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.search.bounds.arithmetic import occupied
 from spacedsl.search.bounds.rates import Rates, Use
+from spacedsl.search.bounds.traffic import costs
 from spacedsl.search.costs.nests import Nests, Reader
 from spacedsl.search.costs.touched import Access, Loop, Touched, contracted
 
@@ -56,11 +58,13 @@ what had just been stored.
 
 
 class LinalgNeeds:
-    """Of implementations of one instance: `needs(candidate)`."""
+    """Of implementations of one instance: `needs(candidate)`. `is_cold`: caches hold nothing of what a call
+    comes to; else, as much as they can of what the call before has left.
+    """
 
-    def __init__(self, instance: Instance, device: CpuDevice) -> None:
+    def __init__(self, instance: Instance, device: CpuDevice, *, is_cold: bool = False) -> None:
         self.reader = Reader(instance, device.threads)
-        self.device, self.rates = device, Rates.of(device)
+        self.device, self.rates, self.is_cold = device, Rates.of(device), is_cold
         kernel = self.reader.kernel
         self.occupied = {instruction: occupied(instruction) for instruction in kernel.instructions}
         self.own = {scratch.tensor.name for scratch in kernel.scratch if not scratch.is_zeroed}
@@ -99,11 +103,16 @@ class _Needs:
                 stores += self._moved_ns(instruction, count, "store")
         accesses = list(self.nests.accesses())
         waits += sum(self._spilled_ns()) + sum(_returned_ns(accesses)) + sum(map(_flushed_ns, accesses))
-        missed = self._missed_ns(accesses, self._meanwhile_ns(computed))
-        return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, *missed]
+        near, *far = self._missed_ns(accesses, self._meanwhile_ns(computed))
+        # A core loads and computes with others while lines of the second cache come.
+        near = max(0.0, near - loads - sum(computed.values()))
+        return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, near, *far]
 
     def _moved_ns(self, instruction: Instruction, count: float, use: Use) -> float:
         lanes = self.nests.lanes(instruction)
+        if use == "load" and lanes == 1:
+            # To all lanes of what reads it.
+            lanes = max(map(self.nests.lanes, instruction.consumers), default=1)
         return count * lanes / self.model.rates.used_elements(instruction, use, lanes)
 
     def _asked_ns(self, load: Instruction, count: float) -> float:
@@ -203,19 +212,28 @@ class _Needs:
         through = [each for each in accesses if not each.is_streamed]
         threads = device.threads if self.nests.is_parallel else 1
         touched = Touched(through, LINE_BYTES)
-        for cache, source in self.model.levels:
-            assert cache.capacity_bytes is not None
-            own = min(cache.core_bytes or cache.capacity_bytes, cache.capacity_bytes / threads)
+        moved = [(source, self._moved(touched, cache, threads)) for cache, source in self.model.levels]
+        home = max((place for place, (_, nbytes) in enumerate(moved) if nbytes), default=0)
+        for place, (source, nbytes) in enumerate(moved):
             rate = min(source.bytes_per_ns, source.bytes_per_ns_all / threads)
-            lines = touched.fetched(USABLE * own / LINE_BYTES)
-            missed_ns = {array: LINE_BYTES * count / rate for array, count in lines.items()}
-            if source.capacity_bytes is None:
-                missed_ns = {a: max(0.0, t - meanwhile_ns.get(a, 0.0)) for a, t in missed_ns.items()}
-                missed_ns[""] = (streamed + LINE_BYTES * self._asked_in_vain()) / rate
-            yield sum(missed_ns.values())
+            stored = sum(count for array, count in nbytes.items() if array in touched.stored)
+            loaded = {array: count for array, count in nbytes.items() if array not in touched.stored}
+            if place == home:
+                loaded = {a: max(0.0, count - rate * meanwhile_ns.get(a, 0.0)) for a, count in loaded.items()}
+                loaded[""] = LINE_BYTES * self._asked_in_vain()
+            edges = costs(source, threads, device.threads, is_plain=True)
+            through_ns = max(edge.time_ns(threads * sum(loaded.values()), threads * stored) for edge in edges)
+            yield through_ns + (streamed / rate if source.capacity_bytes is None else 0.0)
         touched = Touched(through, PAGE_BYTES)
         for pages, each_ns in TRANSLATIONS:
-            yield each_ns * sum(touched.fetched(pages).values())
+            yield each_ns * sum(touched.fetched(pages, is_cold=self.model.is_cold).values())
+
+    def _moved(self, touched: Touched, cache: MemoryLevel, threads: int) -> dict[str, float]:
+        """Bytes of each array that a cache lacks."""
+        assert cache.capacity_bytes is not None
+        own = min(cache.core_bytes or cache.capacity_bytes, cache.capacity_bytes / threads)
+        lines = touched.fetched(USABLE * own / LINE_BYTES, is_cold=self.model.is_cold)
+        return {array: LINE_BYTES * count for array, count in lines.items()}
 
     def _contracted(self, accesses: Sequence[Access]) -> list[Access]:
         """Arrays of the program's own are as small as its loops allow. What is stored around the caches,

@@ -116,8 +116,7 @@ class Touched:
     def __init__(self, accesses: Sequence[Access], unit: int) -> None:
         self.root = _Node(1.0)
         """All loops, once."""
-        self.weights: dict[str, int] = {}
-        """What is stored is read before, and written back."""
+        self.stored = {access.array for access in accesses if access.is_store}
         nodes: dict[Loop, _Node] = {}
         for access in accesses:
             self.root.come_to(access.array, access.units(0, unit))
@@ -129,13 +128,15 @@ class Touched:
                 node = nodes[loop]
                 node.come_to(access.array, access.units(depth, unit))
             node.once[access.array] = 1.0
-            self.weights[access.array] = max(self.weights.get(access.array, 1), 1 + access.is_store)
         for node in (self.root, *nodes.values()):
             node.settle()
 
-    def fetched(self, room: float) -> dict[str, float]:
-        """Pieces of each array that are not there any more, or not yet, where so many are kept."""
-        return {array: count * self.weights[array] for array, count in self.root.fetched(room).items()}
+    def fetched(self, room: float, *, is_cold: bool = False) -> dict[str, float]:
+        """Pieces of each array that are not there any more, where so many are kept. What all loops come to is
+        there from the start where there is room for all of it, unless it `is_cold`.
+        """
+        is_kept = not is_cold and sum(self.root.whole.values()) <= room
+        return {} if is_kept else self.root.fetched(room)
 
 
 class _Node:

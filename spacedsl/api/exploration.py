@@ -324,7 +324,7 @@ def _search(
         ),
         decisions=problem.kernel.decisions,
         costs=costs,
-        needs=target.needs(problem.instance, problem.device),
+        needs=target.needs(problem.kernel, problem.instance, problem.device),
         estimate_ns=estimate_ns,
         store=store,
         failed={m.digest for m in store.measurements() if not m.outcome.is_valid},

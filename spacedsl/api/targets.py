@@ -102,7 +102,7 @@ class Target(ABC):
         """What implementations may take, in nanoseconds, to compare them; None: the bound is enough."""
         return None
 
-    def needs(self, instance: Instance, device: Device) -> Needs | None:
+    def needs(self, kernel: MeasurableKernel, instance: Instance, device: Device) -> Needs | None:
         """What implementations need of each resource, to compare them; None: what the bound says."""
         return None
 
@@ -155,9 +155,11 @@ class Cpu(Target):
         is_pipeline = isinstance(instance.kernel, pipeline.Kernel)
         return PipelineCosts(instance, device) if is_pipeline else None
 
-    def needs(self, instance: Instance, device: Device) -> LinalgNeeds | None:
+    def needs(self, kernel: MeasurableKernel, instance: Instance, device: Device) -> LinalgNeeds | None:
         assert isinstance(device, CpuDevice)
-        return LinalgNeeds(instance, device) if isinstance(instance.kernel, linalg.Kernel) else None
+        if not isinstance(instance.kernel, linalg.Kernel):
+            return None
+        return LinalgNeeds(instance, device, is_cold=kernel.cache == "cold")
 
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> CpuEvaluator:
         assert isinstance(device, CpuDevice)

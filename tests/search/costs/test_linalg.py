@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
+from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel, Mixture
 from spacedsl.search.costs.linalg import (
     FORWARDED_NS,
     ITERATION_NS,
@@ -22,11 +22,21 @@ from tests.codegen.golden import FOLDER, candidate, read
 from tests.search.linalg import MATMUL, descent, instance_under
 
 LATENCY_NS = 4.0
-MEMORY = (
-    MemoryLevel(name="L1", capacity_bytes=1 << 16, core_bytes=1 << 15, bytes_per_ns=64, bytes_per_ns_all=128),
-    MemoryLevel(name="L2", capacity_bytes=1 << 21, core_bytes=1 << 20, bytes_per_ns=8, bytes_per_ns_all=16),
-    MemoryLevel(name="DRAM", capacity_bytes=None, bytes_per_ns=1, bytes_per_ns_all=1),
-)
+
+
+def level(name: str, capacity_bytes: int | None, one: float, both: float) -> MemoryLevel:
+    """Rates of one thread and of both: what is stored takes twice as long as what is loaded."""
+    return MemoryLevel(
+        name=name,
+        capacity_bytes=capacity_bytes,
+        core_bytes=capacity_bytes and capacity_bytes // 2,
+        bytes_per_ns=one,
+        bytes_per_ns_all=both,
+        mixtures=(Mixture(stored=1.0, bytes_per_ns=one / 2, bytes_per_ns_all=both / 2),),
+    )
+
+
+MEMORY = (level("L1", 1 << 16, 64, 128), level("L2", 1 << 21, 8, 16), level("DRAM", None, 1, 1))
 DEVICE = CpuDevice(
     name="an instruction of each kind in a nanosecond",
     threads=2,
@@ -41,15 +51,17 @@ DEVICE = CpuDevice(
 )
 
 
-def needs(name: str, *changes: tuple[str, str]) -> list[float]:
+def needs(
+    name: str, *changes: tuple[str, str], device: CpuDevice = DEVICE, is_cold: bool = False
+) -> list[float]:
     """Of a golden list, with other words in the place of some."""
-    golden = replace(read(FOLDER / f"{name}.txt"), device=DEVICE)
+    golden = replace(read(FOLDER / f"{name}.txt"), device=device)
     for old, new in changes:
         assert old in golden.text
         golden = replace(golden, text=golden.text.replace(old, new))
     kernel = golden.kernel_file(golden.test_sizes)
     implementation = candidate(golden, kernel)
-    return LinalgNeeds(implementation.instance, DEVICE)(implementation)
+    return LinalgNeeds(implementation.instance, device, is_cold=is_cold)(implementation)
 
 
 def test_instructions_of_a_product_are_those_of_its_loops() -> None:
@@ -70,11 +82,37 @@ def test_memory_is_asked_for_what_does_not_stay_in_caches() -> None:
     """What a thread comes to is hardly more than its part of C, which is larger than the second cache: all
     comes from memory once, and what is stored is written back.
     """
-    *_, second, memory, _, _ = needs("matmul-6x2-avx2")
+    *_, memory, _, _ = needs("matmul-6x2-avx2")
     once = 772 * 16 * 4 + 16 * 384 * 4 + 2 * 772 * 384 * 4
     # What is copied is in the memory of the thread: a panel of 64 columns at a time.
     assert memory == pytest.approx((once + 2 * 16 * 64 * 4) / 0.5, rel=0.05)
-    assert second > 0
+
+
+def test_lines_of_the_second_cache_come_while_a_core_loads_and_computes() -> None:
+    """Twice as many nanoseconds of them take so much more than what is hidden behind the others."""
+    slow, slower = (
+        needs("matmul-6x2-avx2", device=DEVICE.model_copy(update={"memory": (MEMORY[0], second, MEMORY[2])}))
+        for second in (level("L2", 1 << 21, 0.5, 1), level("L2", 1 << 21, 0.25, 0.5))
+    )
+    hidden = slow[0] + slow[2]
+    assert slow[5] > 0
+    assert slower[5] + hidden == pytest.approx(2 * (slow[5] + hidden))
+
+
+def test_a_warm_call_finds_in_caches_what_the_one_before_has_left() -> None:
+    """All three matrices of a thread fit into its second cache, and not into its first."""
+    device = DEVICE.model_copy(update={"memory": (MEMORY[0], level("L2", 1 << 21, 0.5, 1), MEMORY[2])})
+    warm, cold = (needs("matmul_small-4x2-avx2", device=device, is_cold=is_cold) for is_cold in (False, True))
+    assert warm[6] == 0.0
+    assert cold[6] >= (32 * 32 + 32 * 64 + 2 * 32 * 64) * 4 / 0.5
+    assert cold[:5] == warm[:5]
+
+
+def test_a_load_to_all_lanes_is_as_slow_as_one_of_so_many() -> None:
+    """Loads of single elements are twice as fast here. Those of A are none: all lanes are multiplied."""
+    fast = AccessRate(kind="load", nbytes=4, instructions_per_ns=2)
+    device = DEVICE.model_copy(update={"accesses": (*DEVICE.accesses, fast)})
+    assert needs("matmul-6x2-avx2", device=device)[0] == needs("matmul-6x2-avx2")[0]
 
 
 def test_what_ends_inside_padded_tiles_is_tested_for_in_each_iteration() -> None:

@@ -49,9 +49,9 @@ def missed(accesses: Sequence[Access], room: int) -> int:
     return count
 
 
-def fetched(touched: Touched, room: float) -> float:
+def fetched(touched: Touched, room: float, *, is_cold: bool = True) -> float:
     """Of all arrays."""
-    return sum(touched.fetched(room).values())
+    return sum(touched.fetched(room, is_cold=is_cold).values())
 
 
 def product(m: int, n: int, k: int) -> list[Access]:
@@ -68,9 +68,13 @@ def test_a_product_misses_what_a_cache_misses(room: int) -> None:
     assert fetched(Touched(accesses, LINE), room) == pytest.approx(expected, rel=0.15)
 
 
-def test_what_is_stored_is_read_before_and_written_back() -> None:
-    (stored,) = (Access("C", (loop("i", 32),), (LINE,), 4, is_store=True, is_streamed=False),)
-    assert fetched(Touched([stored], LINE), 1000) == 64
+@pytest.mark.parametrize("room", [10, 190, 191, 10_000])
+def test_all_that_there_is_is_left_from_one_time_to_the_next_where_it_fits(room: int) -> None:
+    """Of three arrays, 7, 56 and 128 lines."""
+    accesses = product(16, 128, 7)
+    cold, warm = (fetched(Touched(accesses, LINE), room, is_cold=is_cold) for is_cold in (True, False))
+    assert cold >= 191
+    assert warm == (0 if room >= 191 else cold)
 
 
 def test_loops_one_after_the_other_share_what_fits() -> None:
