@@ -20,6 +20,9 @@ from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.domains import Place
 from spacedsl.search.costs.touched import Access, Loop
 
+_READ = ("storage", "copying", "caching", "accumulation", "remainder", "prefetch", "prefetch_distance")
+"""Choices, beside those of loops."""
+
 
 class Reader:
     """Of candidates of one instance: `reader(candidate)`. `threads`: that a parallel loop is shared among."""
@@ -46,7 +49,7 @@ class Reader:
         self.kinds = {dim: [str(kind) for kind in instance.universe("dim_kind", dim)] for dim in dims}
         self._decided = {
             name: {v.objects for v in instance.variables_of(name)}
-            for name in ("storage", "caching", "accumulation", "remainder", "prefetch", "prefetch_distance")
+            for name in _READ
             if name in instance.space.choices
         }
 

@@ -12,7 +12,7 @@ import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.pipeline import algorithm, definitions
@@ -94,6 +94,20 @@ class Input:
     __iter__ = None
 
 
+class Values(tuple[Expr, ...]):
+    """Those of a Func with several values at a point: none of them is the one to compute with."""
+
+    __slots__ = ()
+
+    def _refused(self, other: object) -> NoReturn:
+        message = f"this has {len(self)} values, and is computed with one by one"
+        hint = "say which: `f[x][0] + 1`; an update gives each: `f[x] = (f[x][0] + 1, f[x][1])`"
+        raise failure(TypeMismatchError(message, hint), Caller.here())
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refused
+
+
 class Func:
     """A stage: `f[x, y] = expression` first, and updates of it by further assignments.
 
@@ -114,7 +128,7 @@ class Func:
         if stage is None:
             hint = f"define it first: `{self.name}[..] = 0`"
             raise failure(DefinitionError("KF060", f"`{self.name}` has no value yet", hint), Caller.here())
-        values = tuple(_reading(self, stage, point, element) for element in range(len(stage.values)))
+        values = Values(_reading(self, stage, point, element) for element in range(len(stage.values)))
         return values if len(values) > 1 else values[0]
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -5,7 +5,7 @@ In: expressions and numbers. Out: an `Expr`. `functions.py` of the package above
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from typing import cast
 
@@ -40,9 +40,12 @@ def select(*arguments: Value) -> Expr:
     return made(lambda *given: functions.selection(given), *arguments)
 
 
-def mux(index: Value, values: Sequence[Value]) -> Expr:
-    """The value of a number, from 0 on: a small table. Of greater numbers, the last one."""
-    return made(lambda at, *given: functions.mux(at, given), index, *values)
+def mux(index: Value, *values: Value | Iterable[Value]) -> Expr:
+    """The value of a number, from 0 on: a small table, as one list or value by value. Of greater numbers, the
+    last one.
+    """
+    of_list = values[0] if len(values) == 1 and isinstance(values[0], Iterable) else values
+    return made(lambda at, *given: functions.mux(at, given), index, *cast("Iterable[Value]", of_list))
 
 
 def min(first: Value, *others: Value) -> Expr:

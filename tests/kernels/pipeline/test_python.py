@@ -168,7 +168,7 @@ def types(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> None
 
 def numbers(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> None:
     f[x, y] = pl.mux(x, [1, 2.5, image[x, y]]) + pl.clamp(y, -1, 3) // 2 % 3
-    g[x] = pl.min(2, 3) * image[x, 0] + pl.atan2(x, 1) + abs(f[x, 0] + 1) * pl.exp(1)
+    g[x] = pl.min(2, 3) * image[x, 0] + pl.atan2(x, 1) + abs(f[x, 0] + 1) * pl.exp(pl.mux(x, 1, f[x, 1]))
 
 
 SAME: dict[Build, str] = {
@@ -205,7 +205,7 @@ SAME: dict[Build, str] = {
         g(x) = u8_sat(lerp(0.5, bf16(f(x, 1)), 0.25) + 1) + absd(image(x, 0), 7)""",
     numbers: """
         f(x, y) = mux(x, 1, 2.5, image(x, y)) + clamp(y, -1, 3) / 2 % 3
-        g(x) = min(2, 3) * image(x, 0) + atan2(x, 1) + abs(f(x, 0) + 1) * exp(1)""",
+        g(x) = min(2, 3) * image(x, 0) + atan2(x, 1) + abs(f(x, 0) + 1) * exp(mux(x, 1, f(x, 1)))""",
 }
 
 

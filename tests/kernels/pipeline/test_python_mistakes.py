@@ -54,6 +54,8 @@ def said(path: Path) -> Diagnostic:
         ("g[x, y] = 1 if f[x, y] > 3 else 4", "KF064", "f[x, y] > 3", "no value is known"),
         ("g[x, y] = max(f[x, y], 1)", "KF064", "max(f[x, y], 1)", "no value is known"),
         ("g[x, y] = 0 if 0 <= x < 3 else 1", "KF064", "0 <= x < 3", "no value is known"),
+        ("g[x, y] = (0, 1)\n    g[x, y] += 1", "KF064", "g[x, y]", "2 values"),
+        ("g[x, y] = (0, 1)\n    g[x, y] = 2 * g[x, y]", "KF064", "2 * g[x, y]", "2 values"),
         ("g[x, y] = f[x, y] << 2.5", "KF064", "f[x, y] << 2.5", "`<<` is for integers"),
         ("g[x, y] = f[x, y] // 2.5", "KF064", "f[x, y] // 2.5", "`//` is for integers"),
         ("g[x, y] = f[x, y] + f", "KF064", "f[x, y] + f", "a Func is neither"),

@@ -11,6 +11,7 @@ import pytest
 
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel, Mixture
 from spacedsl.search.costs.linalg import (
+    ALONE_NS,
     FORWARDED_NS,
     ITERATION_NS,
     RETURNED_NS,
@@ -175,6 +176,25 @@ def test_rows_that_are_asked_for_come_while_others_are_computed_with() -> None:
         assert asked[0] - plain[0] == ROWS * LINES
     assert plain[-3] - exponents[-3] == ROWS * 256 / 8 * (1 + 10 + 1)
     assert maxima[-3] == plain[-3]
+
+
+BEFORE = ("reload_A under", "reload_A")
+
+
+def test_what_is_copied_while_others_are_computed_with_comes_meanwhile() -> None:
+    """As long as that takes; nothing else is different."""
+    before, under = needs("matmul_strided-6x2-under-avx2", BEFORE), needs("matmul_strided-6x2-under-avx2")
+    assert before[-3] - under[-3] == pytest.approx(before[2])
+    assert before[:-3] == under[:-3]
+
+
+def test_a_line_by_itself_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements of A lie two lines apart: of a thread nine tiles of 48 rows, of 16 terms each. Those of B are
+    neighbours, and not waited for.
+    """
+    before = needs("matmul_strided-6x2-under-avx2", BEFORE)
+    monkeypatch.setattr("spacedsl.search.costs.linalg.ALONE_NS", 0.0)
+    assert before[-3] - needs("matmul_strided-6x2-under-avx2", BEFORE)[-3] == ALONE_NS * 9 * 48 * 16
 
 
 def test_lines_that_are_asked_for_beyond_the_end_of_a_row_come_in_vain() -> None:
