@@ -43,6 +43,11 @@ class Access:
     is_store: bool
     is_streamed: bool
 
+    @property
+    def moved(self) -> float:
+        """Bytes, each as often as it is accessed."""
+        return self.nbytes * math.prod(loop.trips for loop in self.loops)
+
     def units(self, depth: int, unit: int) -> float:
         """How many pieces of memory of so many bytes all loops from a depth on touch, about."""
         run, rows = self.runs(depth, unit)

@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel, Mixture
-from spacedsl.search.costs.linalg import (
-    ALONE_NS,
-    FORWARDED_NS,
-    ITERATION_NS,
-    RETURNED_NS,
-    SPILLED_NS,
-    TESTED_NS,
-    LinalgNeeds,
-)
+from spacedsl.search.costs.caches import ALONE_NS, RETURNED_NS
+from spacedsl.search.costs.linalg import FORWARDED_NS, ITERATION_NS, SPILLED_NS, TESTED_NS, LinalgNeeds
 from tests.codegen.golden import FOLDER, candidate, read
 from tests.search.linalg import MATMUL, descent, instance_under
 
@@ -193,7 +186,7 @@ def test_a_line_by_itself_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None
     neighbours, and not waited for.
     """
     before = needs("matmul_strided-6x2-under-avx2", BEFORE)
-    monkeypatch.setattr("spacedsl.search.costs.linalg.ALONE_NS", 0.0)
+    monkeypatch.setattr("spacedsl.search.costs.caches.ALONE_NS", 0.0)
     assert before[-3] - needs("matmul_strided-6x2-under-avx2", BEFORE)[-3] == ALONE_NS * 9 * 48 * 16
 
 
