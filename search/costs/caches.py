@@ -84,8 +84,10 @@ class Traffic:
 
     # ---- Lines -----------------------------------------------------------------------------------------
 
-    def lacking_ns(self) -> Iterator[float]:
-        """Of what each cache lacks, from the inner to the outer ones, then of places of pages."""
+    def lacking_ns(self, busy_ns: float) -> Iterator[float]:
+        """Of what each cache lacks, from the inner to the outer ones, then of places of pages. A core is busy
+        with others for so long while lines come from the second cache to the first one.
+        """
         accesses = self._contracted()
         through = [each for each in accesses if not each.is_streamed]
         around = sum(each.moved for each in accesses if each.is_streamed)
@@ -98,6 +100,8 @@ class Traffic:
             at_once = self._come_from_home(loaded, through, source) if place == home else sum(loaded.values())
             edges = costs(source, self.threads, self.caches.device.threads, is_plain=True)
             through_ns = max(edge.time_ns(self.threads * at_once, self.threads * stored) for edge in edges)
+            if place == 0 and source.capacity_bytes is not None:
+                through_ns = max(0.0, through_ns - busy_ns)
             yield through_ns + (around / self._rate(source) if source.capacity_bytes is None else 0.0)
         touched = Touched(through, PAGE_BYTES)
         for pages, each_ns in TRANSLATIONS:

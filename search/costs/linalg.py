@@ -74,10 +74,9 @@ class _Needs:
                 stores += self._moved_ns(instruction, count, "store")
         traffic = self.model.caches.traffic(self.nests, computed)
         waits += sum(self._spilled_ns()) + traffic.waited_ns()
-        near, *far = traffic.lacking_ns()
-        # A core loads and computes with others while lines of the second cache come.
-        near = max(0.0, near - loads - sum(computed.values()))
-        return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, near, *far]
+        arithmetic = sum(computed.values())
+        lacking = traffic.lacking_ns(loads + arithmetic)
+        return [loads, stores, arithmetic, waits, self._counted_ns() + tests, *lacking]
 
     def _moved_ns(self, instruction: Instruction, count: float, use: Use) -> float:
         lanes = self.nests.lanes(instruction)

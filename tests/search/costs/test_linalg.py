@@ -93,6 +93,17 @@ def test_lines_of_the_second_cache_come_while_a_core_loads_and_computes() -> Non
     assert slower[5] + hidden == pytest.approx(2 * (slow[5] + hidden))
 
 
+def test_what_comes_from_memory_is_waited_for() -> None:
+    """Also where there is but one cache; where there is none, nobody knows what there is to wait for."""
+    slow, slower, unknown = (
+        needs("matmul-6x2-avx2", device=DEVICE.model_copy(update={"memory": memory}))
+        for memory in (MEMORY[::2], (MEMORY[0], level("DRAM", None, 0.5, 0.5)), MEMORY[2:])
+    )
+    assert slower[5] == pytest.approx(2 * slow[5])
+    assert unknown[:5] == slow[:5]
+    assert len(unknown) == len(slow) - 1
+
+
 def test_a_warm_call_finds_in_caches_what_the_one_before_has_left() -> None:
     """All three matrices of a thread fit into its second cache, and not into its first."""
     device = DEVICE.model_copy(update={"memory": (MEMORY[0], level("L2", 1 << 21, 0.5, 1), MEMORY[2])})
