@@ -124,7 +124,7 @@ class Traffic:
         """Bytes that take as long at once as those that are loaded from where arrays lie: lines by themselves
         take longer, what comes meanwhile no time, and some come in vain.
         """
-        alone = {each.array for each in through if each.runs(0, LINE_BYTES)[0] < LINE_BYTES}
+        alone = {each.array for each in through if each.has_gaps(LINE_BYTES)}
         meanwhile_ns, rate = self._meanwhile_ns(), self._rate(home)
         at_once = LINE_BYTES * self._asked_in_vain()
         for array, nbytes in loaded.items():

@@ -68,6 +68,11 @@ class Access:
                 rows *= trips
         return run, rows
 
+    def has_gaps(self, unit: int) -> bool:
+        """Whether all loops together come to parts of pieces that have no neighbours."""
+        run, rows = self.runs(0, unit)
+        return run < unit and rows > 1
+
     def is_whole(self, unit: int, most: int) -> bool:
         """Whether a piece of so many bytes is written as a whole before others are begun, at most so many."""
         run, begun = self.nbytes, 1

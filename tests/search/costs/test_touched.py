@@ -101,6 +101,21 @@ def test_more_room_never_misses_more_and_all_that_there_is_comes_once(
     assert found[0] <= sum(len(list(places(access))) for access in accesses)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "strides", "has_gaps"),
+    [
+        ((100, 100), (12_800, 128), True),  # every other line, of each an element
+        ((100, 100), (400, 4), False),
+        ((100, 100), (4, 400), False),  # neighbours come in another row
+        ((100, 8), (0, 4), False),  # a piece that is all there is
+        ((100, 8), (256, 4), True),
+    ],
+)
+def test_what_lies_apart_has_gaps(sizes: Sequence[int], strides: Sequence[int], has_gaps: bool) -> None:
+    loops = [loop(str(number), size) for number, size in enumerate(sizes)]
+    assert load("A", loops, strides).has_gaps(LINE) == has_gaps
+
+
 def stored(loops: Sequence[Loop], strides: Sequence[int], nbytes: int) -> Access:
     return Access("Y", tuple(loops), tuple(strides), nbytes, is_store=True, is_streamed=True)
 
