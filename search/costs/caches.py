@@ -122,11 +122,11 @@ class Traffic:
         self, loaded: Mapping[str, float], through: Sequence[Access], home: MemoryLevel
     ) -> float:
         """Bytes that take as long at once as those that are loaded from where arrays lie: lines by themselves
-        take longer, what comes meanwhile no time, and some come in vain.
+        take longer, what comes meanwhile no time, and some come from memory in vain.
         """
         alone = {each.array for each in through if each.has_gaps(LINE_BYTES)}
         meanwhile_ns, rate = self._meanwhile_ns(), self._rate(home)
-        at_once = LINE_BYTES * self._asked_in_vain()
+        at_once = LINE_BYTES * self._asked_in_vain() if home.capacity_bytes is None else 0.0
         for array, nbytes in loaded.items():
             alone_ns = ALONE_NS * nbytes / LINE_BYTES if array in alone else 0.0
             at_once += max(0.0, nbytes + rate * (alone_ns - meanwhile_ns.get(array, 0.0)))
