@@ -55,9 +55,6 @@ class Caches:
         self.levels = tuple((a, b) for a, b in pairwise(device.memory) if a.capacity_bytes is not None)
         """Each with the level that feeds it."""
 
-    def traffic(self, nests: Nests, computed_ns: Mapping[Instruction, float]) -> Traffic:
-        return Traffic(self, nests, computed_ns)
-
 
 class Traffic:
     """Of one candidate, and one of its threads."""
@@ -146,7 +143,7 @@ class Traffic:
         for maker in self.nests.stored:
             for copy in maker.reloads:
                 if maker.access is not None and self.nests.decided("copying", copy) == "UNDER":
-                    of_users = sum(self.computed_ns[user] for user in copy.consumers)
+                    of_users = sum(self.computed_ns.get(user, 0.0) for user in copy.consumers)
                     meanwhile[maker.access.tensor.name] += of_users
         return meanwhile
 

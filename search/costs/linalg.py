@@ -20,7 +20,7 @@ from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.search.bounds.arithmetic import occupied
 from spacedsl.search.bounds.rates import Rates, Use
-from spacedsl.search.costs.caches import LINE_BYTES, Caches
+from spacedsl.search.costs.caches import LINE_BYTES, Caches, Traffic
 from spacedsl.search.costs.nests import Nests, Reader
 from spacedsl.search.costs.touched import Loop
 
@@ -72,7 +72,7 @@ class _Needs:
                 waits += self._waited_ns(instruction, count)
             if instruction in self.nests.stored:
                 stores += self._moved_ns(instruction, count, "store")
-        traffic = self.model.caches.traffic(self.nests, computed)
+        traffic = Traffic(self.model.caches, self.nests, computed)
         waits += sum(self._spilled_ns()) + traffic.waited_ns()
         arithmetic = sum(computed.values())
         lacking = traffic.lacking_ns(loads + arithmetic)
