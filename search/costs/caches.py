@@ -15,6 +15,7 @@ from itertools import pairwise
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
+from spacedsl.search.bounds.rates import byte_rate
 from spacedsl.search.bounds.traffic import costs
 from spacedsl.search.costs.nests import Nests
 from spacedsl.search.costs.touched import Access, Touched, contracted
@@ -96,7 +97,7 @@ class Traffic:
             loaded = {array: count for array, count in nbytes.items() if array not in touched.stored}
             at_once = self._come_from_home(loaded, through, source) if place == home else sum(loaded.values())
             edges = costs(source, self.threads, self.caches.device.threads, is_plain=True)
-            through_ns = max(edge.time_ns(self.threads * at_once, self.threads * stored) for edge in edges)
+            through_ns = self.threads * max(edge.time_ns(at_once, stored) for edge in edges)
             if place == 0 and source.capacity_bytes is not None:
                 through_ns = max(0.0, through_ns - busy_ns)
             yield through_ns + (around / self._rate(source) if source.capacity_bytes is None else 0.0)
@@ -113,7 +114,7 @@ class Traffic:
 
     def _rate(self, source: MemoryLevel) -> float:
         """Bytes per ns that each thread can load."""
-        return min(source.bytes_per_ns, source.bytes_per_ns_all / self.threads)
+        return byte_rate(source, self.threads, self.caches.device.threads) / self.threads
 
     def _come_from_home(
         self, loaded: Mapping[str, float], through: Sequence[Access], home: MemoryLevel
