@@ -99,13 +99,15 @@ class Values(tuple[Expr, ...]):
 
     __slots__ = ()
 
-    def _refused(self, other: object) -> NoReturn:
+    def _refused(self, *_: object) -> NoReturn:
         message = f"this has {len(self)} values, and is computed with one by one"
         hint = "say which: `f[x][0] + 1`; an update gives each: `f[x] = (f[x][0] + 1, f[x][1])`"
         raise failure(TypeMismatchError(message, hint), Caller.here())
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refused
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = _refused
+    __hash__ = tuple.__hash__
 
 
 class Func:

@@ -56,6 +56,8 @@ def said(path: Path) -> Diagnostic:
         ("g[x, y] = 0 if 0 <= x < 3 else 1", "KF064", "0 <= x < 3", "no value is known"),
         ("g[x, y] = (0, 1)\n    g[x, y] += 1", "KF064", "g[x, y]", "2 values"),
         ("g[x, y] = (0, 1)\n    g[x, y] = 2 * g[x, y]", "KF064", "2 * g[x, y]", "2 values"),
+        ("g[x, y] = (0, 1)\n    g[x, y] = (g[x, y] == 1, 1)", "KF064", "g[x, y] == 1", "2 values"),
+        ("g[x, y] = (0, 1)\n    g[x, y] = (-g[x, y], 1)", "KF064", "-g[x, y]", "2 values"),
         ("g[x, y] = f[x, y] << 2.5", "KF064", "f[x, y] << 2.5", "`<<` is for integers"),
         ("g[x, y] = f[x, y] // 2.5", "KF064", "f[x, y] // 2.5", "`//` is for integers"),
         ("g[x, y] = f[x, y] + f", "KF064", "f[x, y] + f", "a Func is neither"),
