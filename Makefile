@@ -68,7 +68,7 @@ soak-cuda: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.cuda.soak $(ARGS)
 
 # Random schedules of the applications, built and against their references at small sizes, for as long, or
-# ARGS="--names A,B --count 200 --seconds 600 --target cuda"; what passed before is not tried again.
+# ARGS="--kernels A,B --count 200 --seconds 600 --target cuda"; what passed before is not tried again.
 soak-pipelines: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.pipeline.soak $(ARGS)
 

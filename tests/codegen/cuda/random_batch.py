@@ -21,10 +21,11 @@ from spacedsl.codegen.tree.verify import verify
 from spacedsl.diagnostics import counted
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel
-from tests.codegen.cuda import soak_batch
 from tests.codegen.cuda.grids import device, random_from
+from tests.codegen.cuda.soak_batch import drawn_from
 from tests.codegen.pipeline import on_gpus
 from tests.codegen.pipeline.test_cases import cases_of
+from tests.codegen.soaks import Batch
 from tests.kernels.library_formulas import DIRECT
 from tests.kernels.pipeline.test_library import NAMES
 
@@ -42,7 +43,7 @@ def batched(kernel: MeasurableKernel, candidates: Iterator[Candidate]) -> Iterat
 
 def of_kernel(name: str, count: int, seed: int) -> BatchedProblem:
     """In small sizes, or, of every fourth seed, in its own; of every other one on tensor cores."""
-    kernel, root = soak_batch.drawn_from(soak_batch.Batch(name, seed, count))
+    kernel, root = drawn_from(Batch(name, seed, count))
     return BatchedProblem(kernel, tuple(batched(kernel, random_from(root, count, seed))), ())
 
 

@@ -17,7 +17,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spacedsl.codegen.c.build import BuildError
@@ -42,6 +42,7 @@ from tests.codegen.cuda.sanitized import FLAGS, Call, complaints, preloaded, wat
 from tests.codegen.cuda.thorough import compiler_options, is_thorough
 from tests.codegen.cuda.unread import first_unread
 from tests.codegen.runs import brief_case, run_difference
+from tests.codegen.soaks import Batch, Failed, Found
 from tests.kernels.library_formulas import FIXED
 from tests.kernels.samples import LIBRARY
 
@@ -55,35 +56,6 @@ MANY = 4
 """Sizes of a kernel."""
 
 WHOLE_FRAGMENTS = (16, 32, 48, 64)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    kernel: str
-    seed: int
-    count: int
-
-    @property
-    def is_sanitized(self) -> bool:
-        return self.seed % SANITIZED_EVERY == 0 and preloaded() is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    number: int
-    """Of the implementation in its batch."""
-    cause: str
-    message: str
-    code: str = ""
-    """Of CUDA, where there is any: of the twin, if that is what failed."""
-
-
-@dataclass(slots=True)
-class Found:
-    """What has been found out of a batch."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    failed: list[Failed] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +108,11 @@ def examined(batch: Batch) -> Found:
     found.counts["drawn"] = batch.count
     found.counts["dead ends"] = descents.dead_ends
     if corners:
-        wrong = _wrong(corners, is_sanitized=batch.is_sanitized)
+        is_sanitized = batch.seed % SANITIZED_EVERY == 0 and preloaded() is not None
+        wrong = _wrong(corners, is_sanitized=is_sanitized)
         found.failed += wrong
         found.counts["passed"] = len(corners) - len(wrong)
-        found.counts["sanitized"] = batch.is_sanitized * found.counts["passed"]
+        found.counts["sanitized"] = is_sanitized * found.counts["passed"]
     found.counts["failed"] = len(found.failed)
     return found
 

@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.codegen.pipeline import soak_generated
-from tests.codegen.pipeline.soak import main
+from tests.codegen.pipeline import soak, soak_generated
+from tests.codegen.pipeline.test_cases import cases_of
+from tests.codegen.soaks import Batch
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_what_has_passed_is_not_tried_again(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = tmp_path / "record.json"
+    record = tmp_path / "record.jsonl"
+    monkeypatch.setattr(soak, "TOGETHER", 1)
     for count in ("1", "2", "2"):
-        arguments = [
-            "--target",
-            target,
-            "--names",
-            "toy_blur,blur",
-            "--count",
-            count,
-            "--record",
-            str(record),
-        ]
-        monkeypatch.setattr(sys, "argv", ["soak", *arguments])
-        assert main() == 0
-    assert json.loads(record.read_text(encoding="utf-8")) == {
-        name: {"tried": 2, "passed": 2} for name in ("toy_blur", "blur")
-    }
-    assert capsys.readouterr().err.count(":1 ") == 2
+        chosen = ["--target", target, "--kernels", "toy_blur,blur", "--count", count]
+        monkeypatch.setattr(sys, "argv", ["soak", *chosen, "--record", str(record)])
+        assert soak.main() == 0
+    batches = [json.loads(line)["batch"] for line in record.read_text(encoding="utf-8").splitlines()]
+    assert sorted((each["kernel"], each["seed"]) for each in batches) == [
+        (name, seed) for name in ("blur", "toy_blur") for seed in (0, 1)
+    ]
+    assert capsys.readouterr().out.count("passed 1 of 1") == 4
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_a_schedule_that_computes_something_else_fails(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, (case, *_) = cases_of("toy_blur")
+    wrong = replace(case, expected={name: value + 1 for name, value in case.expected.items()})
+    monkeypatch.setattr(soak, "cases_of", lambda name: (file, (wrong,)))
+    found = soak.examined(target, Batch("toy_blur", 0, 1))
+    (failed,) = found.failed
+    assert failed.cause == "wrong" and "toy_blur" in failed.code and found.counts["failed"] == 1
+    assert "for " in failed.message
 
 
 @pytest.mark.parametrize("is_wrong", [False, True])
