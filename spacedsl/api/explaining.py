@@ -59,6 +59,8 @@ class Left:
     values: tuple[str | int, ...]
     """Of a counter or quantity: the least and the greatest."""
     is_interval: bool
+    is_present: bool | None = True
+    """Of a choice: whether its objects are there, which None leaves to what triggers add."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +133,11 @@ def _left(problem: Unmeasured, candidate: Candidate, statement: Statement | Limi
     items = [instance.objects.objects[instance.objects.names.index(o)] for o in statement.objects]
     what = f"{statement.choice}({', '.join(statement.objects)})"
     if isinstance(statement, Statement):
-        return Left(what, tuple(candidate.possible(statement.choice, *items)), is_interval=False)
+        values = tuple(candidate.possible(statement.choice, *items))
+        variable = instance.variable(statement.choice, *items)
+        is_certain = candidate.is_present(variable) or candidate.is_absent(variable)
+        is_present = candidate.is_present(variable) if is_certain else None
+        return Left(what, values, is_interval=False, is_present=is_present)
     ends = candidate.interval(statement.choice, *items)
     quantity = problem.space.quantities.get(statement.choice)
     order = quantity.values if quantity is not None else None

@@ -147,6 +147,8 @@ def text(answer: Answer) -> str:
     if not answer.holds:
         if answer.left is None:
             return "there are solutions\n"
+        if answer.left.is_present is False:
+            return f"there is no {answer.left.what}, of which anything could be said: it is absent\n"
         return f"propagation leaves open whether {answer.claim}: {_left(answer.left)}\n"
     if answer.chain is not None and not answer.chain.steps:
         return f"{answer.claim}, whatever is decided: no line is needed for that\n"
@@ -164,7 +166,8 @@ def text(answer: Answer) -> str:
 def _left(left: Left) -> str:
     if left.is_interval:
         return f"{left.what} is still from {' to '.join(map(_end, left.values))}"
-    return f"{left.what} is still {_values(left.values)}"
+    where = "" if left.is_present else ", where its objects are there, which depends on other decisions"
+    return f"{left.what} is still {_values(left.values)}{where}"
 
 
 def _trees(answer: Answer) -> Iterator[Tree | str]:
@@ -308,6 +311,7 @@ def _document(answer: Answer) -> dict[str, object]:
             "what": answer.left.what,
             "values": list(answer.left.values),
             "is_interval": answer.left.is_interval,
+            "is_present": answer.left.is_present,
         },
         "conflict": None
         if conflict is None

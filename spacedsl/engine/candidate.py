@@ -65,6 +65,10 @@ class Candidate:
         """Whether the variable's objects are present for certain."""
         return self.instance.is_present(self.vector, variable)
 
+    def is_absent(self, variable: Variable) -> bool:
+        """Whether one of the variable's objects is absent for certain."""
+        return self.instance.is_absent(self.vector, variable)
+
     def is_open(self, variable: Variable) -> bool:
         """Whether the variable's objects are present and it has more than one value left."""
         mask = self.mask(variable)

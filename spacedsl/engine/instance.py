@@ -23,7 +23,7 @@ from spacedsl.engine.cycles import refuse_cycles
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.differences import contradictory_circle
 from spacedsl.engine.domain_table import DomainTable, Numbers
-from spacedsl.engine.layout import PRESENT, Layout, decided, lay_out, presence_cells
+from spacedsl.engine.layout import ABSENT, PRESENT, Layout, decided, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps
 from spacedsl.engine.native.propagation import NativePropagation, mask_words, native_or_reason
 from spacedsl.engine.objects import Key, Objects, collect, verify
@@ -184,6 +184,10 @@ class Instance:
         """Whether the variable's objects are present for certain in a candidate with this vector."""
         cells = self.presence.get(variable.offset)
         return cells is None or all(vector[cell] == PRESENT for cell in cells)
+
+    def is_absent(self, vector: Sequence[int], variable: Variable) -> bool:
+        """Whether one of the variable's objects is absent for certain."""
+        return any(vector[cell] == ABSENT for cell in self.presence.get(variable.offset, ()))
 
     def absent(self, vector: Sequence[int], variables: Iterable[Variable]) -> list[Variable]:
         """Those whose objects are not present for certain."""

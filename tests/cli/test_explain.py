@@ -66,6 +66,10 @@ CASES: dict[str, tuple[object, ...]] = {
         *(MATMUL, "size(fma.i1) <= 2", "--decide", "dim_kind(fma.j1) = UNROLL"),
         *("--decide", "size(fma.j1) = 2", "--decide", "dim_kind(fma.i1) = UNROLL"),
     ),
+    "matmul_of_what_may_be_there": (MATMUL, "order(fma, reload_A) is AFTER"),
+    "matmul_of_what_is_not_there": (
+        *(MATMUL, "order(fma, reload_A) is AFTER", "--decide", "storage(load_A) = REGISTERS"),
+    ),
     "matmul_contradiction_before_the_question": (
         *(MATMUL, "size(fma.i1) <= 2", "--decide", "dim_kind(fma.i1) = UNROLL"),
         *("--decide", "size(fma.i2) = 16"),
