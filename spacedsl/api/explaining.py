@@ -133,7 +133,7 @@ def _left(problem: Unmeasured, candidate: Candidate, statement: Statement | Limi
     items = [instance.objects.objects[instance.objects.names.index(o)] for o in statement.objects]
     what = f"{statement.choice}({', '.join(statement.objects)})"
     if isinstance(statement, Statement):
-        values = tuple(candidate.possible(statement.choice, *items))
+        values: tuple[str | int, ...] = tuple(candidate.possible(statement.choice, *items))
         variable = instance.variable(statement.choice, *items)
         is_certain = candidate.is_present(variable) or candidate.is_absent(variable)
         is_present = candidate.is_present(variable) if is_certain else None
