@@ -35,9 +35,9 @@ FIRST_ROLLOUTS = 40
 FIRST_NEEDED = 8
 """The same where a cost model says what implementations need: each is the end of a walk by that."""
 
-DRAWN, NEEDED = 32, 50
-"""Implementations that are drawn where such a walk begins, at the one that needs least, and its steps. More
-of them take longer than a measurement.
+DRAWN, NEEDED = 32, 300
+"""Implementations that are drawn where such a walk begins, at the one that needs least, and its steps: both
+together take about as long as two measurements.
 """
 
 KNOWN = 16
@@ -241,25 +241,26 @@ class Drawing:
         self, state: State, rng: np.random.Generator, is_over: Callable[[], bool]
     ) -> Candidate | None:
         """From anywhere, where a cost model says what implementations need."""
-        near = self._neighbourhood(state)
-        return self._least_needed(near, state.cut, rng, is_over, DRAWN, NEEDED, self.partitions)
-
-    def _least_needed(
-        self,
-        near: Neighbourhood,
-        cut: Cut,
-        rng: np.random.Generator,
-        is_over: Callable[[], bool],
-        drawn: int = UNPLANNED,
-        steps: int = UNESTIMATED,
-        groups: Sequence[Partition] = (),
-    ) -> Candidate | None:
-        """Where a walk by what all resources need ends, from the least needed of those that are drawn."""
-        needed_ns = self.descent.needed_ns
-        start = _least([near.planned((), cut, rng) for _ in range(drawn)], needed_ns)
+        near, cut, needed_ns = self._neighbourhood(state), state.cut, self.descent.needed_ns
+        start = _least([near.planned((), cut, rng) for _ in range(DRAWN)], needed_ns)
         if start is None:
             return None
-        return walked(near, start, needed_ns, steps, cut, rng, is_over=is_over, partitions=groups)
+        return walked(
+            *(near, start, needed_ns, NEEDED, cut, rng),
+            is_over=is_over,
+            partitions=self.partitions,
+            change=near.changed,
+        )
+
+    def _least_needed(
+        self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]
+    ) -> Candidate | None:
+        """Where a walk by estimates may begin: at the end of one by what all resources need."""
+        needed_ns = self.descent.needed_ns
+        start = _least([near.planned((), cut, rng) for _ in range(UNPLANNED)], needed_ns)
+        if start is None:
+            return None
+        return walked(near, start, needed_ns, UNESTIMATED, cut, rng, is_over=is_over)
 
     def _neighbourhood(self, state: State) -> Neighbourhood:
         return Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)

@@ -75,10 +75,10 @@ class Neighbourhood:
     def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
         steps = self._ranked(known, rng)
+        implementation = replay(self.descent.instance, self.root, steps)
         if self.partitions and float(rng.random()) < self.share_relaxed:
-            implementation = replay(self.descent.instance, self.root, steps)
             return self._relaxed(implementation, steps, _drawn(self.partitions, rng), REDRAWN, cut, rng)
-        start = self._changed(steps, rng)
+        start = self._changed(implementation, steps, None, rng)
         return None if start is None else self._completed(start, cut, rng)
 
     def known(self, known: Sequence[Sequence[Step]], rng: np.random.Generator) -> Candidate:
@@ -106,6 +106,14 @@ class Neighbourhood:
         if candidate is None:
             return None
         return self._completed(instance.like(candidate, known, _in_turns(by_choice, rng)), cut, rng)
+
+    def changed(
+        self, known: Candidate, choice: str | None, cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        """The same, also of what triggers add, which stays as far as it can. Takes half as long again."""
+        steps = [step for step, _ in self.descent.way(self.root, known)]
+        start = self._changed(known, steps, choice, rng)
+        return None if start is None else self._completed(start, cut, rng)
 
     def with_decisions(
         self, known: Candidate, decisions: Decisions, cut: Cut, rng: np.random.Generator
@@ -172,21 +180,23 @@ class Neighbourhood:
                 least, least_ns = found, needed_ns
         return least
 
-    def _changed(self, steps: Sequence[Step], rng: np.random.Generator) -> Candidate | None:
-        """A candidate without the implementation, and as much like it as the constraints then allow.
+    def _changed(
+        self, known: Candidate, steps: Sequence[Step], choice: str | None, rng: np.random.Generator
+    ) -> Candidate | None:
+        """A candidate without the implementation that the steps lead to, and as much like it as the
+        constraints then allow.
 
-        Every choice of the space is as likely to be the one that changes, and every value that it offers to
-        be the new one: some have many more instances than others, and of all pairs of statements few are
-        loops that can become one. What changes may have been implied as well as decided. What has the new
-        value already keeps it before anything else does: loops that are one join others as a whole.
+        One decision of a choice is another, or of any choice: each is as likely, and so is every value that
+        it offers to be the new one. Some have many more instances than others, and of all pairs of statements
+        few are loops that can become one. What changes may have been implied as well as decided. What has the
+        new value already keeps it before anything else does: loops that are one join others as a whole.
         """
         instance = self.descent.instance
-        known = replay(instance, self.root, steps)
         decided = _by_choice(_decided(instance, steps))
         choices = list(dict.fromkeys((*self.open, *decided)))
         if not choices:
             return None
-        choice = _drawn(choices, rng)
+        choice = choice or _drawn(choices, rng)
         variables = dict.fromkeys((*self.open.get(choice, ()), *decided.get(choice, ())))
         present = [variable for variable in variables if known.is_present(variable)]
         others = self._others(known, steps, present)

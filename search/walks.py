@@ -41,6 +41,9 @@ class Promise:
         self.gained[name] += is_gain
 
 
+Change = Callable[[Candidate, str | None, Cut, np.random.Generator], Candidate | None]
+
+
 def _nothing() -> None:
     return None
 
@@ -59,10 +62,13 @@ def walked(
     taken: Callable[[], Decisions | None] = _nothing,
     is_over: Callable[[], bool] = never,
     partitions: Sequence[Partition] = (),
+    change: Change | None = None,
 ) -> Candidate:
     """`taken`: what a step takes over, instead of a change of one decision; None for nothing. `is_over`:
     whether no more steps are to be taken. `partitions`: between whose groups a step may draw all anew.
+    `change`: how one decision of a choice becomes another (`near.beside`).
     """
+    change = change or near.beside
     best, cost_ns, promise = start, costs(start), Promise()
     groups = {partition.name: partition for partition in partitions}
     names = (*near.open, *groups)
@@ -77,7 +83,7 @@ def walked(
             if changed in groups:
                 other = near.relaxed(best, groups[changed], cut, rng)
             else:
-                other = near.beside(best, changed, cut, rng)
+                other = change(best, changed, cut, rng)
         else:
             continue
         other_ns = cost_ns if other is None else costs(other)
