@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -201,6 +203,31 @@ def test_of_a_matrix_product_much_changes_at_once_where_it_needs_no_more(seed: i
 
 def test_decisions_about_what_a_trigger_adds_change_and_are_kept_as_any_others() -> None:
     """Copies that go through a temporary are no part of the root."""
+    near_it, known, present = _with_additions()
+    steps = tuple(step for step, _ in near_it.descent.way(near_it.root, known))
+    rng = np.random.default_rng(4)
+    changes = _changes(known, present, [near_it.draw([steps], NO_CUT, rng) for _ in range(60)])
+    assert len(changes) > 20
+    assert 0 < np.count_nonzero(changes) < len(changes)
+    assert np.median(changes) < len(present) / 20
+
+
+def test_what_a_trigger_adds_stays_where_one_decision_of_a_choice_changes() -> None:
+    """It hardly depends on how one array is stored; `beside` draws it anew all the same."""
+    near_it, known, present = _with_additions()
+    rng = np.random.default_rng(5)
+    kept = [near_it.changed(known, "caching", NO_CUT, rng) for _ in range(60)]
+    drawn_anew = [near_it.beside(known, "caching", NO_CUT, rng) for _ in range(60)]
+    changes = _changes(known, present, kept)
+    assert len(changes) > 20 and not any(changes)
+    assert np.count_nonzero(_changes(known, present, drawn_anew)) > 20
+    variables = near_it.descent.instance.variables_of("caching")
+    for found in kept:
+        assert found is None or any(found.mask(v) != known.mask(v) for v in variables)
+
+
+def _with_additions() -> tuple[Neighbourhood, Candidate, list[Variable]]:
+    """An implementation of a product with copies, and the decisions on what these add."""
     instance, rng = native(MATMUL), np.random.default_rng(3)
     start = root(instance)
     added = instance.absent(start.vector, instance.variables)
@@ -208,18 +235,16 @@ def test_decisions_about_what_a_trigger_adds_change_and_are_kept_as_any_others()
     while len(present) < 20:
         descent, end = _rollout(instance, start, rng)
         present = [v for v in added if end.end.candidate.is_present(v)]
-    known = end.end.candidate
-    steps = tuple(step for step, _ in descent.way(start, known))
-    near_it = Neighbourhood(descent, start)
-    drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(60)]
-    changes = [
+    return Neighbourhood(descent, start), end.end.candidate, present
+
+
+def _changes(known: Candidate, present: Sequence[Variable], drawn: Sequence[Candidate | None]) -> list[int]:
+    """How many of these decisions are others in each that is drawn and has them."""
+    return [
         sum(candidate.mask(v) != known.mask(v) for v in present)
         for candidate in drawn
         if candidate is not None and all(candidate.is_present(v) for v in present)
     ]
-    assert len(changes) > 20
-    assert 0 < np.count_nonzero(changes) < len(changes)
-    assert np.median(changes) < len(present) / 20
 
 
 def test_the_steps_to_an_implementation_lead_to_it() -> None:
