@@ -243,7 +243,9 @@ class _Placer:
         for loop in level.loops:
             outside, within = names.ranges, dict(inner)
             outer, name = inner[loop.dim], self.fresh(f"{spelled(step)}_{loop.dim}")
-            is_even = outer.is_full and outer.most % loop.size == 0
+            is_even = (outer.is_full and outer.most % loop.size == 0) or _is_multiple(
+                names.ranges.plain(outer.last + outer.first * -1 + Linear(1)), loop.size
+            )
             latest = outer.last + Linear(1 - loop.size)
             is_full = is_even or (
                 self.is_shifted(nest, level, loop, outer)
@@ -422,6 +424,11 @@ def _held(span: Span, ranges: Ranges) -> Span:
     if not span.may_be_empty or ranges.is_natural(most + span.last * -1):
         return span
     return replace(span, last=extreme("min", span.last, most))
+
+
+def _is_multiple(form: Linear, number: int) -> bool:
+    """Whether it is plain that it is one of a number, as that of points is that pairs of others need."""
+    return form.constant % number == 0 and all(n % number == 0 for _, n in form.terms)
 
 
 def spelled(step: Step) -> str:

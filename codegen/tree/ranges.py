@@ -234,6 +234,9 @@ class _Search:
     def ways(self, terms: _Sum) -> Iterator[_Way]:
         """The last variable is replaced by what it is at most, where all parts rise with it; else a remainder
         is. Then minima and maxima become cases; without any, a quotient is replaced by what it is at most.
+
+        Before a variable is replaced, it may itself stand for an end of its loop inside of other parts: a
+        loop that would end before it begins is not gone through, which its ends do not tell.
         """
         if not terms:
             yield []
@@ -242,8 +245,10 @@ class _Search:
         names = frozenset[str]().union(*[atom.names for atom in terms])
         if not names <= loops.keys():
             return
-        if names and (way := self.without(terms, _latest(loops, names))) is not None:
+        if names and (way := self.without(terms, latest := _latest(loops, names))) is not None:
             yield way
+            if (within := _within(terms, variable(latest), loops[latest])) is not None:
+                yield [within]
             return
         remainder = next((atom for atom in terms if isinstance(atom, Remainder)), None)
         if remainder is not None:
@@ -299,6 +304,37 @@ class _Search:
             for atom, n in form.terms:
                 _add(total, atom, n * number)
         return [(total, constant)]
+
+
+def _within(terms: _Sum, here: Linear, loop: _Loop) -> tuple[_Sum, _Number] | None:
+    """What a sum is at most with a loop's variable in place of an end; None where no part has that end."""
+    total: dict[Atom, _Number] = {}
+    constant: _Number = 0
+    for atom, number in terms.items():
+        end, form = loop.first if number > 0 else loop.last, _of(atom)
+        if end.terms and not isinstance(atom, Variable):
+            form = _replaced(form, end, here)
+        constant += form.constant * number
+        for part, n in form.terms:
+            _add(total, part, n * number)
+    return (total, constant) if total != terms else None
+
+
+def _replaced(form: Linear, end: Linear, here: Linear) -> Linear:
+    """A form that rises with what is replaced in its minima, maxima and quotients."""
+    if (apart := form + end * -1) == Linear(apart.constant):
+        return here + apart
+    found = Linear(form.constant)
+    for atom, number in form.terms:
+        match atom:
+            case Extreme(operator, left, right) if number > 0:
+                sides = _replaced(left, end, here), _replaced(right, end, here)
+                found += extreme(operator, *sides) * number
+            case Quotient(dividend, divisor) if number > 0:
+                found += quotient(_replaced(dividend, end, here), divisor) * number
+            case _:
+                found += _of(atom) * number
+    return found
 
 
 def _latest(loops: Mapping[str, _Loop], names: Iterable[str]) -> str:

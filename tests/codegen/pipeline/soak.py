@@ -39,8 +39,8 @@ from tests.codegen.soaks import Batch, Failed, Found, parser, soak
 from tests.kernels.pipeline.cases import drawn
 from tests.kernels.pipeline.test_library import NAMES
 
-TOGETHER = 5
-"""Schedules of a batch."""
+TOGETHER = {"cpu": 5, "cuda": 20}
+"""Schedules of a batch. The instance of a space is made for each, and is larger on GPUs."""
 
 VECTOR_BYTES = (16, 32, 64)
 MOST_STATEMENTS = 5_000
@@ -159,7 +159,7 @@ def main() -> int:
         *(options, partial(examined, options.target)),
         record=f"build/soak-pipelines-{options.target}/record.jsonl",
         columns=COLUMNS,
-        together=TOGETHER,
+        together=TOGETHER[options.target],
     )
 
 

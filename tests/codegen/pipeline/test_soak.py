@@ -19,7 +19,7 @@ def test_what_has_passed_is_not_tried_again(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = tmp_path / "record.jsonl"
-    monkeypatch.setattr(soak, "TOGETHER", 1)
+    monkeypatch.setitem(soak.TOGETHER, target, 1)
     for count in ("1", "2", "2"):
         chosen = ["--target", target, "--kernels", "toy_blur,blur", "--count", count]
         monkeypatch.setattr(sys, "argv", ["soak", *chosen, "--record", str(record)])

@@ -322,3 +322,17 @@ def test_what_a_loop_goes_through_lies_between_its_ends_whatever_these_are() -> 
         assert begun.is_natural((variable("begun") + x * -1) * sign)
         assert begun.is_natural(variable("begun") + first * -1)
     assert not ranges.is_natural(last + first * -1)
+
+
+def test_a_part_of_a_position_is_an_end_of_a_loop_that_is_gone_through() -> None:
+    """Where a window has moved to, nothing may be new: what is there does not begin before what is new."""
+    x, k = variable("x"), variable("k")
+    before = extreme("min", x, Linear(15))
+    last = extreme("min", before + Linear(1), Linear(15))
+    window = Ranges().with_loop("x", Linear(0), Linear(16))
+    assert not window.is_natural(last + before * -1 + Linear(-1))
+    inside = window.with_loop("k", before + Linear(1), last)
+    high, low = extreme("min", k + Linear(3), last), extreme("max", k + Linear(-3), before + Linear(1))
+    for moved in (high, low, quotient(high * 2 + Linear(1), 2)):
+        assert inside.is_natural(moved + before * -1 + Linear(-1))
+        assert inside.is_natural(last + moved * -1)
