@@ -17,8 +17,12 @@ from spacedsl.engine.instance import Instance
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.costs.model import Needs
 from spacedsl.search.orderings import Branching, Ordering
+from spacedsl.search.remembered import Remembered
 from spacedsl.search.rollouts import Bounded, Cut, Exhausted, GivenUp, Implementation, Rollouts
 from spacedsl.search.tree import Expansion, Step
+
+MOST_NEEDS = 4096
+"""Implementations of which it is remembered what they need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +48,17 @@ class Descent:
     needs: Needs | None = None
     """Of implementations, from a cost model; None: what the bound says of them."""
     _rollouts: Rollouts = field(init=False, repr=False)
+    _needs_ns: Remembered[Sequence[float]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_needs_ns", Remembered(self.needs or self.bound.terms_ns, MOST_NEEDS))
         order = self.rollouts or self.ordering
         rollouts = Rollouts(self.instance, order, self.bound, self.repairs, self.bounded_every)
         object.__setattr__(self, "_rollouts", rollouts)
 
     def needs_ns(self, implementation: Candidate) -> Sequence[float]:
         """What each resource needs."""
-        return (self.needs or self.bound.terms_ns)(implementation)
+        return self._needs_ns(implementation)
 
     def needed_ns(self, implementation: Candidate) -> float:
         """What all resources need, one after the other.

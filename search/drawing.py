@@ -23,6 +23,7 @@ from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
 from spacedsl.search.phases import Guess, Known
 from spacedsl.search.policies import Policy, Uniform
+from spacedsl.search.remembered import Remembered
 from spacedsl.search.rollouts import Bounded, Cut, Exhausted, GivenUp, Implementation
 from spacedsl.search.state import State
 from spacedsl.search.surrogate import Surrogate
@@ -33,11 +34,18 @@ FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
 
 FIRST_NEEDED = 8
-"""The same where a cost model says what implementations need: each is the end of a walk by that."""
+"""The same where a cost model says what implementations need: each is the end of a walk by that, which begins
+anywhere."""
 
-DRAWN, NEEDED = 32, 300
-"""Implementations that are drawn where such a walk begins, at the one that needs least, and its steps: both
-together take about as long as two measurements.
+FIRST_CROSSED, CROSSED = 4, 0.5
+"""So many walks by needs come next, which begin at what two known implementations are together: what is good
+in one place of each may be good in one. So does a share of those that are taken later.
+"""
+
+DRAWN, BEGUN, BEGUN_STEPS, NEEDED = 4, 8, 50, 300
+"""Of several such walks that begin, each at the one that needs least of some implementations that are drawn,
+the one that has come to the least after a few steps is gone on with, up to so many: where a walk may come to
+is decided early. All of them together take about as long as two measurements.
 """
 
 KNOWN = 16
@@ -117,7 +125,7 @@ class Drawing:
 
     def walks(self, state: State) -> bool:
         """Whether the next ones are."""
-        return self.is_walking or (self._is_by_needs and state.climb.valid < FIRST_NEEDED)
+        return self.is_walking or (self._is_by_needs and state.climb.valid < FIRST_NEEDED + FIRST_CROSSED)
 
     @property
     def _is_by_needs(self) -> bool:
@@ -225,32 +233,48 @@ class Drawing:
             start = beside or near.known(known, rng)
         if start is None:
             return None
-        known_ns: dict[bytes, float] = {}
-
-        def estimated_ns(candidate: Candidate) -> float:
-            """A walk comes to some more than once, and an estimate takes long."""
-            key = candidate.vector.tobytes()
-            if key not in known_ns:
-                known_ns[key] = estimate_ns(candidate)
-            return known_ns[key]
-
+        # A walk comes to some more than once, and an estimate takes long.
+        estimated_ns = Remembered(estimate_ns, ESTIMATED)
         steps = _drawn_length(FIRST_ESTIMATED if is_first else ESTIMATED, rng)
         return walked(near, start, estimated_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
 
     def _needed(
         self, state: State, rng: np.random.Generator, is_over: Callable[[], bool]
     ) -> Candidate | None:
-        """From anywhere, where a cost model says what implementations need."""
+        """From anywhere, or from between known implementations, where a cost model says what is needed."""
         near, cut, needed_ns = self._neighbourhood(state), state.cut, self.descent.needed_ns
-        start = _least([near.planned((), cut, rng) for _ in range(DRAWN)], needed_ns)
-        if start is None:
-            return None
-        return walked(
-            *(near, start, needed_ns, NEEDED, cut, rng),
-            is_over=is_over,
-            partitions=self.partitions,
-            change=near.changed,
-        )
+        known = self._parents(state, rng)
+
+        def start() -> Candidate | None:
+            if known:
+                one, other = (known[place] for place in rng.permutation(len(known))[:2])
+                return near.crossed(one, other, cut, rng)
+            return _least([near.planned((), cut, rng) for _ in range(DRAWN)], needed_ns)
+
+        def walk(start: Candidate | None, steps: int) -> Candidate | None:
+            if start is None:
+                return None
+            return walked(
+                *(near, start, needed_ns, steps, cut, rng),
+                is_over=is_over,
+                partitions=self.partitions,
+                change=near.changed,
+            )
+
+        begun: list[Candidate | None] = []
+        while len(begun) < BEGUN and not (begun and is_over()):
+            begun.append(walk(start(), BEGUN_STEPS))
+        return walk(_least(begun, needed_ns), NEEDED - BEGUN_STEPS)
+
+    def _parents(self, state: State, rng: np.random.Generator) -> list[Candidate]:
+        """Known implementations that a walk by needs begins between; none where it begins anywhere."""
+        if state.climb.valid < FIRST_NEEDED or not self.partitions:
+            return []
+        if not self.walks(state) and float(rng.random()) >= CROSSED:
+            return []
+        root = state.tree.candidate(state.tree.root)
+        known = [replay(self.descent.instance, root, steps) for steps in self._known(state)]
+        return known if len(known) > 1 else []
 
     def _least_needed(
         self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]
@@ -327,7 +351,7 @@ class Drawing:
         expansion of that; None: the policy shall choose.
         """
         climb, share = state.climb, self.policy.share_near
-        if not share or climb.valid < (FIRST_NEEDED if self._is_by_needs else FIRST_ROLLOUTS):
+        if not share or self.walks(state) or (not self._is_by_needs and climb.valid < FIRST_ROLLOUTS):
             return None
         # A climb that gets on is not interrupted: what lies elsewhere is hardly ever better.
         if not climb.gets_on and float(rng.random()) >= share:

@@ -1,10 +1,10 @@
 """Implementations near one that is known: large neighbourhood search, with propagation as the repair.
 
 In: implementations that were measured, fastest first, the cut, a generator. Out: an implementation near one
-of them, or none. One choice gets another value, or all between some groups of objects are drawn anew; all
-others stay as they were where the constraints allow it, and a rollout decides the rest. So it is propagation
-that says what goes along (Perron, Shaw and Furnon, CP 2004). Nothing is measured here, and the tree is not
-touched.
+of them, or none. One choice gets another value, or all between some groups of objects are drawn anew, or as
+another implementation has them; all others stay as they were where the constraints allow it, and a rollout
+decides the rest. So it is propagation that says what goes along (Perron, Shaw and Furnon, CP 2004). Nothing
+is measured here, and the tree is not touched.
 """
 
 from __future__ import annotations
@@ -18,20 +18,37 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.domains import bits
-from spacedsl.engine.instance import Instance, Variable
+from spacedsl.engine.instance import Variable
 from spacedsl.search.costs.model import Decisions, Plan
 from spacedsl.search.descent import Descent
 from spacedsl.search.partitions import Partition
+from spacedsl.search.remembered import Remembered
 from spacedsl.search.rollouts import Bounded, Cut, Implementation
 from spacedsl.search.tree import Step, replay
 
 T = TypeVar("T")
 
+Others = Mapping[str | int, Sequence[tuple[Variable, int]]]
+"""By values, variables that might have them and do not, each with its own mask of the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Of an implementation."""
+
+    way: Sequence[tuple[Step, Candidate]]
+    """Steps to it from the root, each with where it leads to."""
+    decided: Mapping[str, Sequence[Variable]]
+    """By choice, on the way."""
+    others: dict[str, Others] = field(default_factory=dict, init=False)
+    """By choice, once they have been asked for."""
+
+
 UNLIKE = 3
 """Decisions in which implementations differ that are each worth neighbours of their own."""
 
 GROUPS = 2
-"""Of objects: so many at most are relaxed at once."""
+"""Of objects: so many at most are relaxed, or taken over, at once."""
 
 REDRAWN, REDRAWN_IN_WALKS = 24, 4
 """How often that is drawn until one needs no more than the known implementation does: before a measurement,
@@ -67,23 +84,26 @@ class Neighbourhood:
     """Each known implementation is passed over for the next slower one with probability 1 - `rank`."""
     open: Mapping[str, Sequence[Variable]] = field(init=False, repr=False)
     """What the root leaves open, by choice."""
+    _around: Remembered[Surroundings] = field(init=False, repr=False)
+    """Walks ask for neighbours of the same implementation again and again."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_around", Remembered(self._surroundings, 2))
         is_open = _by_choice(v for v in self.descent.instance.variables if self.root.is_open(v))
         object.__setattr__(self, "open", is_open)
 
     def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
-        steps = self._ranked(known, rng)
-        implementation = replay(self.descent.instance, self.root, steps)
+        implementation = self.known(known, rng)
         if self.partitions and float(rng.random()) < self.share_relaxed:
-            return self._relaxed(implementation, steps, _drawn(self.partitions, rng), REDRAWN, cut, rng)
-        start = self._changed(implementation, steps, None, rng)
+            return self._relaxed(implementation, _drawn(self.partitions, rng), REDRAWN, cut, rng)
+        start = self._changed(implementation, None, rng)
         return None if start is None else self._completed(start, cut, rng)
 
     def known(self, known: Sequence[Sequence[Step]], rng: np.random.Generator) -> Candidate:
         """One of the known implementations itself, as likely as `draw` takes a neighbour of it."""
-        return replay(self.descent.instance, self.root, self._ranked(known, rng))
+        steps = known[min(int(rng.geometric(self.rank)), len(known)) - 1]
+        return replay(self.descent.instance, self.root, steps)
 
     def like(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation below the root, as like a known one, which need not lie there, as it can be."""
@@ -111,8 +131,7 @@ class Neighbourhood:
         self, known: Candidate, choice: str | None, cut: Cut, rng: np.random.Generator
     ) -> Candidate | None:
         """The same, also of what triggers add, which stays as far as it can. Takes half as long again."""
-        steps = [step for step, _ in self.descent.way(self.root, known)]
-        start = self._changed(known, steps, choice, rng)
+        start = self._changed(known, choice, rng)
         return None if start is None else self._completed(start, cut, rng)
 
     def with_decisions(
@@ -126,12 +145,22 @@ class Neighbourhood:
         start = instance.restrict_allowed(self.root, plan)
         return self._completed(instance.like(start, known, _in_turns(self.open, rng)), cut, rng)
 
+    def crossed(
+        self, one: Candidate, other: Candidate, cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        """An implementation with what the other one has of one or two groups of a partition, and otherwise as
+        like the first as it can be.
+        """
+        instance = self.descent.instance
+        freed = _drawn_groups(_drawn(self.partitions, rng), rng)
+        taken = [v for v in _in_turns(self._around(other).decided, rng) if v.index in freed]
+        kept = _in_turns(self._around(one).decided, rng)
+        start = instance.like(self.root, other, taken)
+        return self._completed(instance.like(start, one, kept), cut, rng)
+
     def planned(self, plan: Plan, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation that keeps to a plan as far as the constraints allow it."""
         return self._completed(self.descent.instance.restrict_allowed(self.root, plan), cut, rng)
-
-    def _ranked(self, known: Sequence[Sequence[Step]], rng: np.random.Generator) -> Sequence[Step]:
-        return known[min(int(rng.geometric(self.rank)), len(known)) - 1]
 
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))
@@ -144,17 +173,10 @@ class Neighbourhood:
         self, known: Candidate, partition: Partition, cut: Cut, rng: np.random.Generator
     ) -> Candidate | None:
         """An implementation in which choices between groups of the partition are drawn anew."""
-        steps = [step for step, _ in self.descent.way(self.root, known)]
-        return self._relaxed(known, steps, partition, REDRAWN_IN_WALKS, cut, rng)
+        return self._relaxed(known, partition, REDRAWN_IN_WALKS, cut, rng)
 
     def _relaxed(
-        self,
-        known: Candidate,
-        steps: Sequence[Step],
-        partition: Partition,
-        tries: int,
-        cut: Cut,
-        rng: np.random.Generator,
+        self, known: Candidate, partition: Partition, tries: int, cut: Cut, rng: np.random.Generator
     ) -> Candidate | None:
         """An implementation as much like the known one as it can be when all choices between one or two
         groups of objects and the others are drawn anew.
@@ -165,10 +187,9 @@ class Neighbourhood:
         instance = self.descent.instance
         most_ns, least_ns = self.descent.needed_ns(known), math.inf
         least: Candidate | None = None
-        variables = _by_choice(_decided(instance, steps))
+        variables = self._around(known).decided
         for _ in range(tries):
-            picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
-            freed = frozenset[int]().union(*(partition.freed[group] for group in picked))
+            freed = _drawn_groups(partition, rng)
             kept = [variable for variable in _in_turns(variables, rng) if variable.index not in freed]
             found = self._completed(instance.like(self.root, known, kept), cut, rng)
             if found is None or found.vector == known.vector:
@@ -180,58 +201,63 @@ class Neighbourhood:
                 least, least_ns = found, needed_ns
         return least
 
-    def _changed(
-        self, known: Candidate, steps: Sequence[Step], choice: str | None, rng: np.random.Generator
-    ) -> Candidate | None:
-        """A candidate without the implementation that the steps lead to, and as much like it as the
-        constraints then allow.
+    def _changed(self, known: Candidate, choice: str | None, rng: np.random.Generator) -> Candidate | None:
+        """A candidate without an implementation, and as much like it as the constraints then allow.
 
         One decision of a choice is another, or of any choice: each is as likely, and so is every value that
         it offers to be the new one. Some have many more instances than others, and of all pairs of statements
         few are loops that can become one. What changes may have been implied as well as decided. What has the
         new value already keeps it before anything else does: loops that are one join others as a whole.
         """
-        instance = self.descent.instance
-        decided = _by_choice(_decided(instance, steps))
-        choices = list(dict.fromkeys((*self.open, *decided)))
+        instance, around = self.descent.instance, self._around(known)
+        choices = list(dict.fromkeys((*self.open, *around.decided)))
         if not choices:
             return None
         choice = choice or _drawn(choices, rng)
-        variables = dict.fromkeys((*self.open.get(choice, ()), *decided.get(choice, ())))
-        present = [variable for variable in variables if known.is_present(variable)]
-        others = self._others(known, steps, present)
+        others = self._others(known, choice)
         if not others:
             return None
         value = _drawn(list(others), rng)
         changed, mask = _drawn(others[value], rng)
-        candidate = instance.restrict(self._where_present(changed, steps), changed, mask)
+        candidate = instance.restrict(self._where_present(changed, around), changed, mask)
         if candidate is None:
             return None
+        present = self._present(known, choice)
         equal = [variable for variable in present if value in _named(variable, known.mask(variable))]
-        return instance.like(candidate, known, [*_shuffled(equal, rng), *_in_turns(decided, rng)])
+        return instance.like(candidate, known, [*_shuffled(equal, rng), *_in_turns(around.decided, rng)])
 
-    def _others(
-        self, known: Candidate, steps: Sequence[Step], variables: Iterable[Variable]
-    ) -> dict[str | int, list[tuple[Variable, int]]]:
-        """By values, those variables that might have them and do not, each with its own mask of the value."""
-        found: dict[str | int, list[tuple[Variable, int]]] = {}
-        for variable in variables:
-            allowed = self._where_present(variable, steps).mask(variable)
-            for value, mask in _named(variable, allowed & ~known.mask(variable)).items():
-                found.setdefault(value, []).append((variable, mask))
-        return found
+    def _surroundings(self, known: Candidate) -> Surroundings:
+        instance, way = self.descent.instance, [*self.descent.way(self.root, known)]
+        variables = dict.fromkeys(step.variable for step, _ in way)
+        return Surroundings(way, _by_choice(instance.variables[index] for index in variables))
 
-    def _where_present(self, variable: Variable, steps: Sequence[Step]) -> Candidate:
+    def _present(self, known: Candidate, choice: str) -> list[Variable]:
+        """What a choice is about, of what the root leaves open or is decided on the way."""
+        decided = self._around(known).decided
+        variables = dict.fromkeys((*self.open.get(choice, ()), *decided.get(choice, ())))
+        return [variable for variable in variables if known.is_present(variable)]
+
+    def _others(self, known: Candidate, choice: str) -> Others:
+        around = self._around(known)
+        if choice not in around.others:
+            found: dict[str | int, list[tuple[Variable, int]]] = {}
+            for variable in self._present(known, choice):
+                allowed = self._where_present(variable, around).mask(variable)
+                for value, mask in _named(variable, allowed & ~known.mask(variable)).items():
+                    found.setdefault(value, []).append((variable, mask))
+            around.others[choice] = found
+        return around.others[choice]
+
+    def _where_present(self, variable: Variable, around: Surroundings) -> Candidate:
         """The root, or the candidate on the way to an implementation that decides the variable next."""
         if self.root.is_open(variable):
             return self.root
-        place = next(place for place, step in enumerate(steps) if step.variable == variable.index)
-        return replay(self.descent.instance, self.root, steps[:place])
-
-
-def _decided(instance: Instance, steps: Sequence[Step]) -> list[Variable]:
-    """The variables that the steps decide."""
-    return [instance.variables[index] for index in dict.fromkeys(step.variable for step in steps)]
+        here = self.root
+        for step, after in around.way:
+            if step.variable == variable.index:
+                break
+            here = after
+        return here
 
 
 def _named(variable: Variable, mask: int) -> dict[str | int, int]:
@@ -253,6 +279,12 @@ def _in_turns(by_choice: Mapping[str, Sequence[Variable]], rng: np.random.Genera
         for choice in _shuffled(list(by_choice), rng)
         for variable in _shuffled(by_choice[choice], rng)
     ]
+
+
+def _drawn_groups(partition: Partition, rng: np.random.Generator) -> frozenset[int]:
+    """The variables of one or two groups."""
+    picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
+    return frozenset[int]().union(*(partition.freed[group] for group in picked))
 
 
 def _drawn(items: Sequence[T], rng: np.random.Generator) -> T:

@@ -9,7 +9,7 @@ fill a piece before they begin others, and how small the loops leave an array of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spacedsl.kernels.linalg.backbone import Dimension
@@ -48,20 +48,31 @@ class Access:
         """Bytes, each as often as it is accessed."""
         return self.nbytes * math.prod(loop.trips for loop in self.loops)
 
-    def units(self, depth: int, unit: int) -> float:
-        """How many pieces of memory of so many bytes all loops from a depth on touch, about."""
-        run, rows = self.runs(depth, unit)
-        return rows * math.ceil(run / unit)
+    def units(self, unit: int) -> Iterator[float]:
+        """How many pieces of memory of so many bytes the loops from each depth on touch, about; at last, none
+        of them.
+        """
+        strided = self._strided()
+        for depth in range(len(self.loops) + 1):
+            run, rows = self._runs(strided, depth, unit)
+            yield rows * math.ceil(run / unit)
 
     def runs(self, depth: int, unit: int) -> tuple[int, float]:
         """The bytes of a run of neighbours that all loops from a depth on come to, and how many runs."""
-        run, rows = self.nbytes, 1.0
-        moves = sorted(
-            (stride, loop.trips)
-            for loop, stride in zip(self.loops[depth:], self.strides[depth:], strict=True)
-            if stride and loop.trips > 1
+        return self._runs(self._strided(), depth, unit)
+
+    def _strided(self) -> list[tuple[int, float, int]]:
+        """Of the loops that lead elsewhere: stride, iterations and depth, the least stride first."""
+        around = enumerate(zip(self.loops, self.strides, strict=True))
+        return sorted(
+            (stride, loop.trips, depth) for depth, (loop, stride) in around if stride and loop.trips > 1
         )
-        for stride, trips in moves:
+
+    def _runs(self, strided: Sequence[tuple[int, float, int]], depth: int, unit: int) -> tuple[int, float]:
+        run, rows = self.nbytes, 1.0
+        for stride, trips, place in strided:
+            if place < depth:
+                continue
             if stride <= max(run, unit - 1):
                 run = int(stride * (trips - 1)) + run
             else:
@@ -129,14 +140,15 @@ class Touched:
         self.stored = {access.array for access in accesses if access.is_store}
         nodes: dict[Loop, _Node] = {}
         for access in accesses:
-            self.root.come_to(access.array, access.units(0, unit))
+            units = [*access.units(unit)]
+            self.root.come_to(access.array, units[0])
             node = self.root
-            for depth, loop in enumerate(access.loops):
+            for loop, count in zip(access.loops, units, strict=False):
                 if loop not in nodes:
                     nodes[loop] = _Node(loop.trips)
                     node.inside.append(nodes[loop])
                 node = nodes[loop]
-                node.come_to(access.array, access.units(depth, unit))
+                node.come_to(access.array, count)
             node.once[access.array] = 1.0
         for node in (self.root, *nodes.values()):
             node.settle()

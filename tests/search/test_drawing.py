@@ -13,7 +13,8 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.search.climbs import DOUBT
 from spacedsl.search.costs.model import Phase, time_ns
 from spacedsl.search.descent import Descent
-from spacedsl.search.drawing import FIRST_NEEDED, FIRST_WALKS, STARTS, UNESTIMATED, Drawing
+from spacedsl.search.drawing import FIRST_CROSSED, FIRST_NEEDED, FIRST_WALKS, STARTS, UNESTIMATED, Drawing
+from spacedsl.search.partitions import Partition
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
 from spacedsl.search.rollouts import Bounded, Exhausted, Implementation
@@ -235,8 +236,27 @@ def test_a_climb_begins_where_walks_by_needs_end_if_a_model_says_what_is_needed(
     ends = [visit.end.end.candidate for visit in visits if isinstance(visit.end, Implementation)]
     assert len(ends) == 4
     assert all(by_needs.descent.needed_ns(end) < 15 for end in ends), "of 40 values each, by 50 steps"
-    state.climb = replace(state.climb, valid=FIRST_NEEDED)
+    state.climb = replace(state.climb, valid=FIRST_NEEDED + FIRST_CROSSED)
     assert not by_needs.walks(state)
+
+
+@pytest.mark.parametrize(("valid", "is_crossed"), [(FIRST_NEEDED - 1, False), (FIRST_NEEDED, True)])
+def test_walks_by_needs_begin_at_what_two_known_implementations_are_together(
+    valid: int, is_crossed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the two is good in one half, and what begins anywhere is in neither; the walk takes no step."""
+    drawing, state = parts(ToyInstance([40, 40, 40, 40]), 1)
+    halves = (Partition("halves", (frozenset({0, 1}), frozenset({2, 3}))),)
+    descent = replace(drawing.descent, bound=NoBound(), needs=lambda c: [1.0 + v for v in values_of(c)])
+    drawing = replace(drawing, policy=near(), descent=descent, partitions=halves)
+    known = [tuple(Step(i, 1 << v) for i, v in enumerate(each)) for each in ((0, 1, 30, 31), (30, 31, 0, 1))]
+    monkeypatch.setattr(Drawing, "_known", lambda *_: known)
+    monkeypatch.setattr("spacedsl.search.drawing.BEGUN_STEPS", 0)
+    monkeypatch.setattr("spacedsl.search.drawing.NEEDED", 0)
+    state.climb = replace(state.climb, valid=valid)
+    (visit,) = drawing.visits(state, np.random.default_rng(0))
+    assert isinstance(visit.end, Implementation)
+    assert (values_of(visit.end.end.candidate) == (0, 1, 0, 1)) is is_crossed
 
 
 def test_one_of_four_looks_elsewhere_by_needs_where_nothing_gets_better(
@@ -245,7 +265,7 @@ def test_one_of_four_looks_elsewhere_by_needs_where_nothing_gets_better(
     drawing, state = parts(ToyInstance([40, 40, 40]), 1)
     descent = replace(drawing.descent, needs=lambda c: [1.0 + v for v in values_of(c)])
     drawing = replace(drawing, policy=near(), descent=descent)
-    state.climb = replace(state.climb, valid=FIRST_NEEDED, idle=DOUBT)
+    state.climb = replace(state.climb, valid=FIRST_NEEDED + FIRST_CROSSED, idle=DOUBT)
     monkeypatch.setattr(Drawing, "_near", lambda *_: None)
     (visit,) = drawing.visits(state, np.random.default_rng(0))
     assert isinstance(visit.end, Implementation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,6 +56,19 @@ def toy_neighbours(
     rng = np.random.default_rng(0)
     drawn = [near_it.draw([toy_steps(values)], cut, rng) for _ in range(300)]
     return [values_of(candidate) for candidate in drawn if candidate is not None]
+
+
+def test_crossed_are_groups_of_one_and_the_rest_of_the_other() -> None:
+    groups = (Partition("each", tuple(frozenset({i}) for i in range(4))),)
+    instance = ToyInstance([4, 4, 4, 4])
+    start = instance.root()
+    assert start is not None
+    near_it = Neighbourhood(Descent(instance, InOrder(instance), NoBound()), start, groups)
+    one, other = (replay(instance, start, toy_steps((n,) * 4)) for n in (1, 2))
+    rng = np.random.default_rng(0)
+    drawn = [near_it.crossed(one, other, NO_CUT, rng) for _ in range(100)]
+    found = {values_of(candidate) for candidate in drawn if candidate is not None}
+    assert found == {values for values in itertools.product((1, 2), repeat=4) if values.count(2) in (1, 2)}
 
 
 def test_without_constraints_exactly_one_decision_changes_and_any_may() -> None:
@@ -300,8 +314,7 @@ def test_equal_values_are_those_of_the_same_name_whatever_else_is_on_offer() -> 
     root = instance.root()
     assert root is not None
     near = Neighbourhood(Descent(instance, InOrder(instance), NoBound()), root)
-    steps = [Step(0, 0b010), Step(1, 0b010), Step(2, 0b010)]
-    known = replay(instance, root, steps)
-    others = near._others(known, steps, instance.variables)
+    known = replay(instance, root, [Step(0, 0b010), Step(1, 0b010), Step(2, 0b010)])
+    others = near._others(known, instance.variables[0].choice)
     found = {value: {(v.index, mask) for v, mask in pairs} for value, pairs in others.items()}
     assert found == {1: {(0, 1), (2, 1)}, 2: {(1, 1)}, 4: {(0, 4), (2, 4)}, 8: {(1, 4)}}
