@@ -45,7 +45,7 @@ in one place of each may be good in one. So does a share of those that are taken
 DRAWN, BEGUN, BEGUN_STEPS, NEEDED = 4, 8, 50, 300
 """Of several such walks that begin, each at the one that needs least of some implementations that are drawn,
 the one that has come to the least after a few steps is gone on with, up to so many: where a walk may come to
-is decided early. All of them together take about as long as two measurements.
+is decided early. All of them together take as long as three or four measurements.
 """
 
 KNOWN = 16
@@ -245,7 +245,7 @@ class Drawing:
         near, cut, needed_ns = self._neighbourhood(state), state.cut, self.descent.needed_ns
         known = self._parents(state, rng)
 
-        def start() -> Candidate | None:
+        def beginning() -> Candidate | None:
             if known:
                 one, other = (known[place] for place in rng.permutation(len(known))[:2])
                 return near.crossed(one, other, cut, rng)
@@ -263,7 +263,7 @@ class Drawing:
 
         begun: list[Candidate | None] = []
         while len(begun) < BEGUN and not (begun and is_over()):
-            begun.append(walk(start(), BEGUN_STEPS))
+            begun.append(walk(beginning(), BEGUN_STEPS))
         return walk(_least(begun, needed_ns), NEEDED - BEGUN_STEPS)
 
     def _parents(self, state: State, rng: np.random.Generator) -> list[Candidate]:
@@ -351,7 +351,7 @@ class Drawing:
         expansion of that; None: the policy shall choose.
         """
         climb, share = state.climb, self.policy.share_near
-        if not share or self.walks(state) or (not self._is_by_needs and climb.valid < FIRST_ROLLOUTS):
+        if not share or (not self._is_by_needs and climb.valid < FIRST_ROLLOUTS):
             return None
         # A climb that gets on is not interrupted: what lies elsewhere is hardly ever better.
         if not climb.gets_on and float(rng.random()) >= share:

@@ -85,7 +85,7 @@ class Neighbourhood:
     open: Mapping[str, Sequence[Variable]] = field(init=False, repr=False)
     """What the root leaves open, by choice."""
     _around: Remembered[Surroundings] = field(init=False, repr=False)
-    """Walks ask for neighbours of the same implementation again and again."""
+    """Walks ask for neighbours of the same implementation again and again; of two, where they are crossed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_around", Remembered(self._surroundings, 2))

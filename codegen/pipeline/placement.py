@@ -427,7 +427,7 @@ def _held(span: Span, ranges: Ranges) -> Span:
 
 
 def _is_multiple(form: Linear, number: int) -> bool:
-    """Whether it is plain that it is one of a number, as that of points is that pairs of others need."""
+    """Whether it plainly is one of a number: as rows are, of which each point of others needs a pair."""
     return form.constant % number == 0 and all(n % number == 0 for _, n in form.terms)
 
 

@@ -293,30 +293,24 @@ class _Search:
             return None
         loop = self.ranges.loops[name]
         end = loop.last if 1 in signs else loop.first
-        total: dict[Atom, _Number] = {}
-        constant: _Number = 0
-        for part, number in terms.items():
+
+        def form(part: Atom) -> Linear:
             if part not in moved:
-                _add(total, part, number)
-                continue
-            form = end if isinstance(part, Variable) else substituted(_of(part), {name: end})
-            constant += form.constant * number
-            for atom, n in form.terms:
-                _add(total, atom, n * number)
-        return [(total, constant)]
+                return _of(part)
+            return end if isinstance(part, Variable) else substituted(_of(part), {name: end})
+
+        return [_summed((form(part), number) for part, number in terms.items())]
 
 
 def _within(terms: _Sum, here: Linear, loop: _Loop) -> tuple[_Sum, _Number] | None:
     """What a sum is at most with a loop's variable in place of an end; None where no part has that end."""
-    total: dict[Atom, _Number] = {}
-    constant: _Number = 0
-    for atom, number in terms.items():
-        end, form = loop.first if number > 0 else loop.last, _of(atom)
-        if end.terms and not isinstance(atom, Variable):
-            form = _replaced(form, end, here)
-        constant += form.constant * number
-        for part, n in form.terms:
-            _add(total, part, n * number)
+
+    def form(atom: Atom, end: Linear) -> Linear:
+        is_part = end.terms and not isinstance(atom, Variable)
+        return _replaced(_of(atom), end, here) if is_part else _of(atom)
+
+    ends = ((atom, loop.first if number > 0 else loop.last, number) for atom, number in terms.items())
+    total, constant = _summed((form(atom, end), number) for atom, end, number in ends)
     return (total, constant) if total != terms else None
 
 
@@ -394,6 +388,17 @@ def _sign_of(form: Linear, name: str) -> int | None:
         signs.add(None if sign is None else sign if number > 0 else -sign)
     signs -= {0}
     return 0 if not signs else signs.pop() if len(signs) == 1 else None
+
+
+def _summed(forms: Iterable[tuple[Linear, _Number]]) -> tuple[_Sum, _Number]:
+    """Positions, each times a number."""
+    total: dict[Atom, _Number] = {}
+    constant: _Number = 0
+    for form, number in forms:
+        constant += form.constant * number
+        for atom, n in form.terms:
+            _add(total, atom, n * number)
+    return total, constant
 
 
 def _sum(terms: _Sum, more: _Sum, number: _Number) -> _Sum:
