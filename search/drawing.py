@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -98,6 +98,9 @@ are measured as they are drawn: what was learnt may be wrong.
 """
 
 
+A = TypeVar("A")
+
+
 class Visit(NamedTuple):
     node: Node
     expanded: Expanded
@@ -147,30 +150,34 @@ class Drawing:
         """
         if not self.walks(state):
             for _ in range(count):
-                yield self._near(state, rng) or self._elsewhere(state, rng)
+                yield self._near(state, rng) or self._elsewhere(state, rng, processes)
             return
         self._learn(state)
 
         def is_too_late() -> bool:
             return state.evaluations > 0 and is_over()
 
-        def end_of(seed: int) -> array[int] | None:
-            if is_too_late():
-                return None
-            end = self._walk(state, np.random.default_rng(seed), is_over)
-            return None if end is None else end.vector
-
-        root = state.tree.candidate(state.tree.root)
         seeds = [int(rng.integers(2**63)) for _ in range(count)]
-        for vector in side_by_side(end_of, seeds, processes):
+        ends = self._ends if self.is_walking else self._needed
+        for end in ends(state, seeds, processes, is_over):
             if state.tree.is_exhausted:
                 return
-            if vector is None and is_too_late():
+            if end is None and is_too_late():
                 continue
-            found = None
-            if vector is not None:
-                found = self._at_or_beside(replace(root, vector=vector), state, rng)
+            found = None if end is None else self._at_or_beside(end, state, rng)
             yield found or self._down(state, rng)
+
+    def _ends(
+        self, state: State, seeds: Sequence[int], processes: int, is_over: Callable[[], bool]
+    ) -> list[Candidate | None]:
+        """Where walks by what a model says come to, one for each seed; None: it did not begin."""
+
+        def end_of(seed: int) -> Candidate | None:
+            if state.evaluations > 0 and is_over():
+                return None
+            return self._walk(state, np.random.default_rng(seed), is_over)
+
+        return self._side_by_side(state, end_of, seeds, processes)
 
     def _learn(self, state: State) -> None:
         """What has been measured of phases."""
@@ -183,9 +190,8 @@ class Drawing:
         """Where one walk comes to; None: it did not begin."""
         if self.phases is not None:
             return self._cheap(state, self.phases, rng, is_over)
-        if self.estimate_ns is not None:
-            return self._estimated(state, self.estimate_ns, rng, is_over)
-        return self._needed(state, rng, is_over)
+        assert self.estimate_ns is not None
+        return self._estimated(state, self.estimate_ns, rng, is_over)
 
     def _cheap(
         self, state: State, phases: Known, rng: np.random.Generator, is_over: Callable[[], bool]
@@ -239,19 +245,21 @@ class Drawing:
         return walked(near, start, estimated_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
 
     def _needed(
-        self, state: State, rng: np.random.Generator, is_over: Callable[[], bool]
-    ) -> Candidate | None:
-        """From anywhere, or from between known implementations, where a cost model says what is needed."""
+        self, state: State, seeds: Sequence[int], processes: int, is_over: Callable[[], bool]
+    ) -> list[Candidate | None]:
+        """Where walks by what is needed come to, one for each seed: from anywhere, or from between known
+        implementations. None: it did not begin.
+        """
         near, cut, needed_ns = self._neighbourhood(state), state.cut, self.descent.needed_ns
-        known = self._parents(state, rng)
+        parents = {seed: self._parents(state, np.random.default_rng(seed)) for seed in seeds}
 
-        def beginning() -> Candidate | None:
-            if known:
+        def beginning(seed: int, rng: np.random.Generator) -> Candidate | None:
+            if known := parents[seed]:
                 one, other = (known[place] for place in rng.permutation(len(known))[:2])
                 return near.crossed(one, other, cut, rng)
             return _least([near.planned((), cut, rng) for _ in range(DRAWN)], needed_ns)
 
-        def walk(start: Candidate | None, steps: int) -> Candidate | None:
+        def walk(start: Candidate | None, steps: int, rng: np.random.Generator) -> Candidate | None:
             if start is None:
                 return None
             return walked(
@@ -261,10 +269,34 @@ class Drawing:
                 change=near.changed,
             )
 
-        begun: list[Candidate | None] = []
-        while len(begun) < BEGUN and not (begun and is_over()):
-            begun.append(walk(beginning(), BEGUN_STEPS))
-        return walk(_least(begun, needed_ns), NEEDED - BEGUN_STEPS)
+        def begun(which: tuple[int, int]) -> Candidate | None:
+            seed, place = which
+            if (place or state.evaluations) and is_over():
+                return None
+            rng = np.random.default_rng(which)
+            return walk(beginning(seed, rng), BEGUN_STEPS, rng)
+
+        def gone_on(seed: int) -> Candidate | None:
+            rng = np.random.default_rng((seed, BEGUN))
+            return walk(starts[seed], NEEDED - BEGUN_STEPS, rng)
+
+        each = [(seed, place) for seed in seeds for place in range(BEGUN)]
+        ends = dict(zip(each, self._side_by_side(state, begun, each, processes), strict=True))
+        starts = {seed: _least([ends[seed, place] for place in range(BEGUN)], needed_ns) for seed in seeds}
+        return self._side_by_side(state, gone_on, seeds, processes)
+
+    def _side_by_side(
+        self, state: State, function: Callable[[A], Candidate | None], of: Sequence[A], processes: int
+    ) -> list[Candidate | None]:
+        """What a function comes to, in several processes: vectors are all that goes from one to another."""
+        root = state.tree.candidate(state.tree.root)
+
+        def vector_of(argument: A) -> array[int] | None:
+            found = function(argument)
+            return None if found is None else found.vector
+
+        vectors = side_by_side(vector_of, of, processes)
+        return [None if vector is None else replace(root, vector=vector) for vector in vectors]
 
     def _parents(self, state: State, rng: np.random.Generator) -> list[Candidate]:
         """Known implementations that a walk by needs begins between; none where it begins anywhere."""
@@ -321,9 +353,10 @@ class Drawing:
         is_met = state.steps(node, (*expanded.expansion.forced, *end.steps)) in state.met
         return None if is_met else Visit(node, expanded, end)
 
-    def _elsewhere(self, state: State, rng: np.random.Generator) -> Visit:
+    def _elsewhere(self, state: State, rng: np.random.Generator, processes: int) -> Visit:
         """From anywhere, where a model says what is worth it; else down the tree."""
-        end = self._needed(state, rng, never) if self._is_by_needs else None
+        seeds = [int(rng.integers(2**63))] if self._is_by_needs else []
+        end = next(iter(self._needed(state, seeds, processes, never)), None)
         return (None if end is None else self._to(end, state)) or self._down(state, rng)
 
     def _down(self, state: State, rng: np.random.Generator) -> Visit:

@@ -10,17 +10,20 @@ is measured here, and the tree is not touched.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.domain_table import Numbers
 from spacedsl.engine.domains import bits
 from spacedsl.engine.instance import Variable
 from spacedsl.search.costs.model import Decisions, Plan
 from spacedsl.search.descent import Descent
+from spacedsl.search.offers import Offers, Values
 from spacedsl.search.partitions import Partition
 from spacedsl.search.remembered import Remembered
 from spacedsl.search.rollouts import Bounded, Cut, Implementation
@@ -28,19 +31,16 @@ from spacedsl.search.tree import Step, replay
 
 T = TypeVar("T")
 
-Others = Mapping[str | int, Sequence[tuple[Variable, int]]]
-"""By values, variables that might have them and do not, each with its own mask of the value."""
-
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Of an implementation."""
+    """Of an implementation, and of the way to it from the root."""
 
-    way: Sequence[tuple[Step, Candidate]]
-    """Steps to it from the root, each with where it leads to."""
     decided: Mapping[str, Sequence[Variable]]
     """By choice, on the way."""
-    others: dict[str, Others] = field(default_factory=dict, init=False)
+    before: Mapping[int, Candidate]
+    """Where each of these is decided first, by its number."""
+    offers: dict[str, Offers] = field(default_factory=dict, init=False)
     """By choice, once they have been asked for."""
 
 
@@ -84,10 +84,13 @@ class Neighbourhood:
     """Each known implementation is passed over for the next slower one with probability 1 - `rank`."""
     open: Mapping[str, Sequence[Variable]] = field(init=False, repr=False)
     """What the root leaves open, by choice."""
+    _values: Callable[[str], Values] = field(init=False, repr=False)
     _around: Remembered[Surroundings] = field(init=False, repr=False)
     """Walks ask for neighbours of the same implementation again and again; of two, where they are crossed."""
 
     def __post_init__(self) -> None:
+        variables_of = self.descent.instance.variables_of
+        object.__setattr__(self, "_values", cache(lambda choice: Values.of(variables_of(choice))))
         object.__setattr__(self, "_around", Remembered(self._surroundings, 2))
         is_open = _by_choice(v for v in self.descent.instance.variables if self.root.is_open(v))
         object.__setattr__(self, "open", is_open)
@@ -213,56 +216,49 @@ class Neighbourhood:
         choices = list(dict.fromkeys((*self.open, *around.decided)))
         if not choices:
             return None
-        choice = choice or _drawn(choices, rng)
-        others = self._others(known, choice)
-        if not others:
+        offers = self._offers(known, around, choice or _drawn(choices, rng))
+        values = offers.values.tolist()
+        if not values:
             return None
-        value = _drawn(list(others), rng)
-        changed, mask = _drawn(others[value], rng)
-        candidate = instance.restrict(self._where_present(changed, around), changed, mask)
+        value = _drawn(values, rng)
+        number, bit = _drawn([*zip(*offers.to_have(value), strict=True)], rng)
+        changed = instance.variables[number]
+        candidate = instance.restrict(self._where_present(changed, around), changed, 1 << int(bit))
         if candidate is None:
             return None
-        present = self._present(known, choice)
-        equal = [variable for variable in present if value in _named(variable, known.mask(variable))]
+        equal = [instance.variables[number] for number in offers.having(value)]
         return instance.like(candidate, known, [*_shuffled(equal, rng), *_in_turns(around.decided, rng)])
 
     def _surroundings(self, known: Candidate) -> Surroundings:
         instance, way = self.descent.instance, [*self.descent.way(self.root, known)]
-        variables = dict.fromkeys(step.variable for step, _ in way)
-        return Surroundings(way, _by_choice(instance.variables[index] for index in variables))
+        before: dict[int, Candidate] = {}
+        here = self.root
+        for step, after in way:
+            before.setdefault(step.variable, here)
+            here = after
+        return Surroundings(_by_choice(instance.variables[number] for number in before), before)
 
-    def _present(self, known: Candidate, choice: str) -> list[Variable]:
-        """What a choice is about, of what the root leaves open or is decided on the way."""
-        decided = self._around(known).decided
-        variables = dict.fromkeys((*self.open.get(choice, ()), *decided.get(choice, ())))
-        return [variable for variable in variables if known.is_present(variable)]
-
-    def _others(self, known: Candidate, choice: str) -> Others:
-        around = self._around(known)
-        if choice not in around.others:
-            found: dict[str | int, list[tuple[Variable, int]]] = {}
-            for variable in self._present(known, choice):
-                allowed = self._where_present(variable, around).mask(variable)
-                for value, mask in _named(variable, allowed & ~known.mask(variable)).items():
-                    found.setdefault(value, []).append((variable, mask))
-            around.others[choice] = found
-        return around.others[choice]
+    def _offers(self, known: Candidate, around: Surroundings, choice: str) -> Offers:
+        """Of a choice: what the root leaves open, or is decided on the way, and is present."""
+        if choice not in around.offers:
+            table = self.descent.instance.domain_table
+            there = _numbers(self.open.get(choice, ()))
+            there = there[table.present(known.vector, there)]
+            added = _numbers(v for v in around.decided.get(choice, ()) if not self.root.is_open(v))
+            allowed = [table.masks(self.root.vector, there)]
+            allowed += [table.masks(around.before[n].vector, added[i : i + 1]) for i, n in enumerate(added)]
+            numbers = np.append(there, added)
+            had = table.masks(known.vector, numbers)
+            around.offers[choice] = self._values(choice).offers(numbers, had, np.concatenate(allowed))
+        return around.offers[choice]
 
     def _where_present(self, variable: Variable, around: Surroundings) -> Candidate:
         """The root, or the candidate on the way to an implementation that decides the variable next."""
-        if self.root.is_open(variable):
-            return self.root
-        here = self.root
-        for step, after in around.way:
-            if step.variable == variable.index:
-                break
-            here = after
-        return here
+        return self.root if self.root.is_open(variable) else around.before[variable.index]
 
 
-def _named(variable: Variable, mask: int) -> dict[str | int, int]:
-    """The values of a mask: of variables that have others on offer, equal bits are different values."""
-    return {variable.universe[value.bit_length() - 1]: value for value in bits(mask)}
+def _numbers(variables: Iterable[Variable]) -> Numbers:
+    return np.fromiter((variable.index for variable in variables), np.intp)
 
 
 def _by_choice(variables: Iterable[Variable]) -> dict[str, list[Variable]]:

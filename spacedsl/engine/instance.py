@@ -248,7 +248,7 @@ class Instance:
         self, native: NativePropagation, vector: array[int], known: array[int], waiting: Numbers
     ) -> array[int]:
         """The same of thousands of variables, by their numbers."""
-        table = self._domains
+        table = self.domain_table
         while True:
             before, is_present = vector, table.present(vector, waiting)
             present, waiting = waiting[is_present], waiting[~is_present]
@@ -258,7 +258,7 @@ class Instance:
                 return vector
 
     @cached_property
-    def _domains(self) -> DomainTable:
+    def domain_table(self) -> DomainTable:
         domains = ((variable.offset, len(variable.universe)) for variable in self.variables)
         return DomainTable.of(domains, self.presence, len(self.layout.initial))
 

@@ -315,6 +315,9 @@ def test_equal_values_are_those_of_the_same_name_whatever_else_is_on_offer() -> 
     assert root is not None
     near = Neighbourhood(Descent(instance, InOrder(instance), NoBound()), root)
     known = replay(instance, root, [Step(0, 0b010), Step(1, 0b010), Step(2, 0b010)])
-    others = near._others(known, instance.variables[0].choice)
-    found = {value: {(v.index, mask) for v, mask in pairs} for value, pairs in others.items()}
+    offers = near._offers(known, near._around(known), instance.variables[0].choice)
+    names = (1, 2, 4, 8)
+    pairs = {names[place]: zip(*offers.to_have(place), strict=True) for place in offers.values}
+    found = {name: {(n, 1 << bit) for n, bit in each} for name, each in pairs.items()}
     assert found == {1: {(0, 1), (2, 1)}, 2: {(1, 1)}, 4: {(0, 4), (2, 4)}, 8: {(1, 4)}}
+    assert [*offers.having(1)] == [0, 2] and [*offers.having(2)] == [1]

@@ -18,6 +18,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
+from spacedsl.engine.domain_table import DomainTable
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
@@ -73,6 +74,8 @@ class ToyInstance(Instance):
             Variable(i, "x", (ToyObject(f"o{i}"),), i, tuple(range(n))) for i, n in enumerate(sizes)
         )
         self.presence = {}
+        domains = ((variable.offset, len(variable.universe)) for variable in self.variables)
+        self.domain_table = DomainTable.of(domains, {}, len(sizes))
         self.space = Space("toy", {}, {}, {}, (), (), {}, "")
         self.constraints = tuple(constraints)
         self.restrictions = 0
