@@ -42,6 +42,10 @@ EXTREMES: dict[tuple[DType, int], Instruction] = {
 """The greater, or the smaller, of two vectors: of two that are equal or no numbers, the second one."""
 
 SCALINGS: dict[tuple[DType, int], Instruction] = {
+    (DType.F32, 4): ("__AVX512VL__", "__builtin_ia32_scalefps128_mask(x, {x}, x, -1)"),
+    (DType.F32, 8): ("__AVX512VL__", "__builtin_ia32_scalefps256_mask(x, {x}, x, -1)"),
+    (DType.F64, 2): ("__AVX512VL__", "__builtin_ia32_scalefpd128_mask(x, {x}, x, -1)"),
+    (DType.F64, 4): ("__AVX512VL__", "__builtin_ia32_scalefpd256_mask(x, {x}, x, -1)"),
     (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_scalefps512_mask(x, {x}, x, -1, 4)"),
     (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_scalefpd512_mask(x, {x}, x, -1, 4)"),
 }
