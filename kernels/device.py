@@ -99,6 +99,9 @@ class CpuDevice(Frozen):
     arithmetic: tuple[ArithmeticRate, ...] = Field(min_length=1)
     memory: tuple[MemoryLevel, ...] = Field(min_length=1)
     """Inner to outer."""
+    usual_memory: tuple[MemoryLevel, ...] = ()
+    """The same with what is usual in place of the most: others take part of what cores share. None: not
+    known."""
     accesses: tuple[AccessRate, ...] = ()
     latencies: tuple[ChainLatency, ...] = ()
     window: int | None = Field(default=None, ge=1)
@@ -107,6 +110,11 @@ class CpuDevice(Frozen):
     """Least time of a parallel loop that does nothing; None: not known."""
     compiler: str = ""
     """Version line of the compiler that the rates hold for."""
+
+    @property
+    def usual(self) -> CpuDevice:
+        """With the memory that code usually finds, for who says what it takes, not what it takes at least."""
+        return self.model_copy(update={"memory": self.usual_memory or self.memory})
 
 
 Device = CpuDevice | GpuDevice
@@ -151,16 +159,17 @@ def _checked(model: type[D], document: Document) -> D:
 def _inconsistencies(device: CpuDevice, document: Document) -> list[Diagnostic]:
     """Memory that is not listed from inner to outer, rates of element types that there are not."""
     report: list[Diagnostic] = []
-    inner: int | None = 0
-    for position, level in enumerate(device.memory):
-        span = document.value("memory", position, "capacity_bytes")
-        if inner is None:
-            message = f"{level.name} lies outside a level without a capacity: only the outermost has none"
-            report.append(Diagnostic("DV010", message, span))
-        elif level.capacity_bytes is not None and level.capacity_bytes < inner:
-            message = f"{level.name} is smaller than the level inside it: levels go from inner to outer"
-            report.append(Diagnostic("DV010", message, span))
-        inner = level.capacity_bytes
+    for key, levels in (("memory", device.memory), ("usual_memory", device.usual_memory)):
+        inner: int | None = 0
+        for position, level in enumerate(levels):
+            span = document.value(key, position, "capacity_bytes")
+            if inner is None:
+                message = f"{level.name} lies outside a level without a capacity: only the outermost has none"
+                report.append(Diagnostic("DV010", message, span))
+            elif level.capacity_bytes is not None and level.capacity_bytes < inner:
+                message = f"{level.name} is smaller than the level inside it: levels go from inner to outer"
+                report.append(Diagnostic("DV010", message, span))
+            inner = level.capacity_bytes
     rates = [("arithmetic", n, rate.dtype) for n, rate in enumerate(device.arithmetic)]
     rates += [("latencies", n, latency.dtype) for n, latency in enumerate(device.latencies)]
     for key, position, dtype in rates:

@@ -33,7 +33,8 @@ from spacedsl.kernels.device import CpuDevice, MemoryLevel, load_device
 
 _HEADER = f"""\
 Measured here by `spacedsl device characterize`. Rates are the best of many samples and raised by a margin
-({CORE_MARGIN} for one core, {SHARED_MARGIN} for what cores share): no bound is above what is possible."""
+({CORE_MARGIN} for one core, {SHARED_MARGIN} for what cores share): no bound is above what is possible.
+What memory usually does stands beside them, as it was when this was measured last."""
 
 MOST_RAISED = 2.0
 """A machine that others kept busy while it was measured may be so many times as fast as its description."""
@@ -97,7 +98,7 @@ def _known(path: Path) -> CpuDevice | None:
 def faster(device: CpuDevice, other: CpuDevice) -> CpuDevice:
     """The better of each two rates: what this machine has done once it can do again.
 
-    Rates that `other` lacks stay as they are.
+    Rates that `other` lacks stay as they are, and so does what is usual.
     """
     arithmetic = {(r.dtype, r.lanes, r.unit): r for r in other.arithmetic}
     accesses = {(a.kind, a.dtype, a.nbytes): a for a in other.accesses}
@@ -243,7 +244,8 @@ def _pass(
         vector_bytes=vectors.nbytes,
         vector_registers=vectors.registers,
         arithmetic=core.arithmetic,
-        memory=memory,
+        memory=memory.best,
+        usual_memory=memory.usual,
         accesses=core.accesses,
         latencies=core.latencies,
         window=core.window,

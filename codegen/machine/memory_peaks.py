@@ -1,8 +1,8 @@
-"""What caches and memory can move at most, for one thread and for all.
+"""What caches and memory can move at most, and what they usually do, for one thread and for all.
 
-In: a compiler, CPUs, the caches that they are said to have. Out: `MemoryLevel`s with margins, made of the
-rates that `memory_peaks.c` prints for working sets of each level; caches turn out smaller where
-others take part of them. What a core does alone is for `core_peaks.py`.
+In: a compiler, CPUs, the caches that they are said to have. Out: `MemoryLevel`s, made of the rates that
+`memory_peaks.c` prints for working sets of each level: the best, with margins, and the usual ones; caches
+turn out smaller where others take part of them. What a core does alone is for `core_peaks.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from spacedsl.codegen.c.build import Compiler
 from spacedsl.codegen.machine.peaks import CORE_MARGIN, SHARED_MARGIN, output, raised
@@ -51,6 +52,14 @@ Bandwidth = Mapping[Traffic, float]
 """Bytes per ns that threads move, by mixture."""
 
 
+class Memory(NamedTuple):
+    """The same levels twice, from the inner to the outer ones."""
+
+    best: tuple[MemoryLevel, ...]
+    """With margins."""
+    usual: tuple[MemoryLevel, ...]
+
+
 def read_rate(bandwidth: Bandwidth) -> float:
     """Bytes per ns that are loaded, at best: alone or beside stores."""
     return max((1 - traffic.stored) * rate for traffic, rate in bandwidth.items())
@@ -58,23 +67,30 @@ def read_rate(bandwidth: Bandwidth) -> float:
 
 def measure_memory(
     compiler: Compiler, vectors: Vectors, cpus: Sequence[int], caches: Sequence[Cache], folder: Path
-) -> tuple[MemoryLevel, ...]:
+) -> Memory:
     """Builds and runs `memory_peaks.c` for one thread and for all; raises `EnvironmentLack`."""
     single = working_sets([c.one_cpu_bytes for c in caches])
     together = working_sets([c.all_cpus_bytes for c in caches])
     best: list[Bandwidth] = []
+    usual: list[Bandwidth] = []
     deadline = time.monotonic() + _MOST_S
     for number in range(1, _MOST_ROUNDS + 1):
-        found = _bandwidths(compiler, vectors, cpus[:1], single, folder)
+        found = _rates(compiler, vectors, cpus[:1], single, folder)
         if len(cpus) > 1:
-            found += _bandwidths(compiler, vectors, cpus, together, folder)
-        before, best = best, better(best, found)
+            found += _rates(compiler, vectors, cpus, together, folder)
+        before, best = best, better(best, [rates.best for rates in found])
+        usual = better(usual, [rates.usual for rates in found])
         is_settled = number >= _LEAST_ROUNDS and not has_risen(before, best)
         if is_settled or time.monotonic() > deadline:
             break
-    count = sum(map(len, single))
-    one, every = shared_out(single, best[:count]), shared_out(together, best[-sum(map(len, together)) :])
-    return levels(shortened(caches, one, every), one.best, every.best)
+
+    def described(rates: Sequence[Bandwidth], *, is_usual: bool) -> tuple[MemoryLevel, ...]:
+        of_one, of_all = rates[: sum(map(len, single))], rates[-sum(map(len, together)) :]
+        one = shared_out(single, of_one, is_usual=is_usual)
+        every = shared_out(together, of_all, is_usual=is_usual)
+        return levels(shortened(caches, one, every), one.best, every.best, is_raised=not is_usual)
+
+    return Memory(described(best, is_usual=False), described(usual, is_usual=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +104,12 @@ class Sharing:
     full_bytes: int | None
 
 
-def shared_out(sets: Sequence[Sequence[int]], rates: Sequence[Bandwidth]) -> Sharing:
-    """From the rates of all sets, in order. Sets that the outermost cache does not keep belong to memory."""
+def shared_out(
+    sets: Sequence[Sequence[int]], rates: Sequence[Bandwidth], *, is_usual: bool = False
+) -> Sharing:
+    """From the rates of all sets, in order. Sets that the outermost cache does not keep belong to memory; but
+    what memory usually gives, those do not say of which the cache keeps a part.
+    """
     of_size = dict(zip((nbytes for group in sets for nbytes in group), rates, strict=True))
     groups = [list(group) for group in sets]
     full_bytes: int | None = None
@@ -98,7 +118,7 @@ def shared_out(sets: Sequence[Sequence[int]], rates: Sequence[Bandwidth]) -> Sha
         fit = fitting([read_rate(of_size[nbytes]) for nbytes in outermost])
         if fit < len(outermost):
             full_bytes = outermost[fit]
-            memory += outermost[fit + 1 :]  # What is larger is not kept.
+            memory += [] if is_usual else outermost[fit + 1 :]  # What is larger is not kept.
             del outermost[fit:]
     best = (functools.reduce(best_of, (of_size[nbytes] for nbytes in group)) for group in groups)
     return Sharing(tuple(best), full_bytes)
@@ -161,9 +181,13 @@ def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 
 def levels(
-    caches: Sequence[Cache], one: Sequence[Bandwidth], every: Sequence[Bandwidth]
+    caches: Sequence[Cache],
+    one: Sequence[Bandwidth],
+    every: Sequence[Bandwidth],
+    *,
+    is_raised: bool = True,
 ) -> tuple[MemoryLevel, ...]:
-    """The records, with margins; no level is slower than the one outside it."""
+    """The records, raised by margins or as they are; no level is slower than the one outside it."""
     found: list[MemoryLevel] = []
     outer_one: Bandwidth = {}
     outer_all: Bandwidth = {}
@@ -171,7 +195,7 @@ def levels(
         is_memory = position == len(caches)
         cache = None if is_memory else caches[position]
         is_shared = cache is None or cache.one_cpu_bytes == cache.all_cpus_bytes
-        margin = SHARED_MARGIN if is_shared else CORE_MARGIN
+        margin = (SHARED_MARGIN if is_shared else CORE_MARGIN) if is_raised else 1.0
         of_one, of_all = (
             {traffic: raised(rate, margin) for traffic, rate in rates[position].items()}
             for rates in (one, every)
@@ -201,22 +225,30 @@ def levels(
     return tuple(reversed(found))
 
 
-def _bandwidths(
+class _Rates(NamedTuple):
+    """Of one working set."""
+
+    best: Bandwidth
+    usual: Bandwidth
+
+
+def _rates(
     compiler: Compiler,
     vectors: Vectors,
     cpus: Sequence[int],
     sets: Sequence[Sequence[int]],
     folder: Path,
-) -> list[Bandwidth]:
+) -> list[_Rates]:
     """For each working set of each group, in order."""
     sizes = [nbytes for group in sets for nbytes in group]
     arguments = [",".join(map(str, cpus)), *map(str, sizes)]
-    measured: dict[int, dict[Traffic, float]] = {nbytes: {} for nbytes in sizes}
+    measured: dict[int, tuple[dict[Traffic, float], ...]] = {nbytes: ({}, {}) for nbytes in sizes}
     for line in output(MEMORY_SOURCE, compiler, vectors, folder, arguments):
-        _, _, nbytes, stored, way, rate = line.split()
-        of_size, traffic = measured[int(nbytes)], Traffic(float(stored), way == "streamed")
-        of_size[traffic] = max(float(rate), of_size.get(traffic, 0.0))
-    return [measured[nbytes] for group in sets for nbytes in group]
+        _, _, nbytes, stored, way, *rates = line.split()
+        traffic = Traffic(float(stored), way == "streamed")
+        for of_size, rate in zip(measured[int(nbytes)], rates, strict=True):
+            of_size[traffic] = max(float(rate), of_size.get(traffic, 0.0))
+    return [_Rates(*measured[nbytes]) for nbytes in sizes]
 
 
 def probed_caches(
@@ -229,7 +261,8 @@ def probed_caches(
     """
     most = min(_LARGEST_BYTES, _memory_bytes() // 4)
     sizes = [1 << n for n in range(14, most.bit_length())]
-    rates = [read_rate(b) for b in _bandwidths(compiler, vectors, cpus[:1], [(n,) for n in sizes], folder)]
+    found = _rates(compiler, vectors, cpus[:1], [(n,) for n in sizes], folder)
+    rates = [read_rate(of_size.best) for of_size in found]
     return steps(sizes, rates, len(cpus))
 
 

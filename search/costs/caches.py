@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
@@ -18,7 +18,7 @@ from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.search.bounds.rates import byte_rate
 from spacedsl.search.bounds.traffic import costs
 from spacedsl.search.costs.nests import Nests
-from spacedsl.search.costs.touched import Access, Touched, contracted
+from spacedsl.search.costs.touched import Access, Loop, Piece, Touched, contracted
 
 LINE_BYTES, PAGE_BYTES = 64, 4096
 
@@ -36,6 +36,11 @@ sees it coming. Measured were 10 for elements that lie two lines apart, in a thi
 COMBINED, PART_NS = 7, 13.0
 """Lines that a core puts together at once before they get around the caches, and what the store of a part of
 one takes beyond that: of a processor that has room for eight.
+"""
+
+AT_ONCE = 16
+"""Lines that a core can wait for while it goes on. What straight code asks for beyond that comes no earlier
+than if nobody had asked: measured on a Zen 4 were half of it for 32 lines, and all of it for 64 and 128.
 """
 
 RETURNED_NS = 100.0
@@ -82,63 +87,94 @@ class Traffic:
 
     # ---- Lines -----------------------------------------------------------------------------------------
 
-    def lacking_ns(self, busy_ns: float) -> Iterator[float]:
-        """Of what each cache lacks, from the inner to the outer ones, then of places of pages. A core is busy
-        with others for so long while lines come from the second cache to the first one.
+    def lacking_ns(self, busy_ns: Mapping[tuple[Loop, ...], float]) -> Iterator[float]:
+        """Of what each cache lacks, from the inner to the outer ones, then of places of pages. While lines
+        come from the second cache to the first one, a core computes for so long: by the loops around straight
+        code.
         """
         accesses = self._contracted()
         through = [each for each in accesses if not each.is_streamed]
         around = sum(each.moved for each in accesses if each.is_streamed)
         touched = Touched(through, LINE_BYTES)
         lacking = [self._lacking(touched, cache) for cache, _ in self.caches.levels]
-        home = max((place for place, nbytes in enumerate(lacking) if nbytes), default=0)
-        for place, (nbytes, (_, source)) in enumerate(zip(lacking, self.caches.levels, strict=True)):
-            stored = sum(count for array, count in nbytes.items() if array in touched.stored)
-            loaded = {array: count for array, count in nbytes.items() if array not in touched.stored}
-            at_once = self._come_from_home(loaded, through, source) if place == home else sum(loaded.values())
-            edges = costs(source, self.threads, self.caches.device.threads, is_plain=True)
-            through_ns = self.threads * max(edge.time_ns(at_once, stored) for edge in edges)
-            if place == 0 and source.capacity_bytes is not None:
-                through_ns = max(0.0, through_ns - busy_ns)
-            yield through_ns + (around / self._rate(source) if source.capacity_bytes is None else 0.0)
+        home = max((place for place, pieces in enumerate(lacking) if pieces), default=0)
+        for place, (pieces, (_, source)) in enumerate(zip(lacking, self.caches.levels, strict=True)):
+            fed = self._at_once(pieces, touched.stored, through, source) if place == home else pieces
+            if source.capacity_bytes is None:
+                yield self._fed_ns(fed, touched.stored, source) + around / self._rate(source)
+            elif place == 0:
+                yield self._unhidden_ns(fed, touched.stored, source, busy_ns)
+            else:
+                yield self._fed_ns(fed, touched.stored, source)
         touched = Touched(through, PAGE_BYTES)
         for pages, each_ns in TRANSLATIONS:
             yield each_ns * sum(touched.fetched(pages, is_cold=self.caches.is_cold).values())
 
-    def _lacking(self, touched: Touched, cache: MemoryLevel) -> dict[str, float]:
-        """Bytes of each array that a cache lacks."""
+    def _unhidden_ns(
+        self,
+        pieces: Mapping[Piece, float],
+        stored: Set[str],
+        source: MemoryLevel,
+        busy_ns: Mapping[tuple[Loop, ...], float],
+    ) -> float:
+        """Of bytes that a level feeds, beyond what a core computes meanwhile."""
+        by_code: defaultdict[tuple[Loop, ...], dict[Piece, float]] = defaultdict(dict)
+        for piece, nbytes in pieces.items():
+            by_code[piece.inside][piece] = nbytes
+        return sum(
+            max(0.0, self._fed_ns(each, stored, source) - busy_ns.get(inside, 0.0))
+            for inside, each in by_code.items()
+        )
+
+    def _fed_ns(self, pieces: Mapping[Piece, float], stored: Set[str], source: MemoryLevel) -> float:
+        """Of bytes that a level feeds."""
+        edges = costs(source, self.threads, self.caches.device.threads, is_plain=True)
+        written = sum(nbytes for piece, nbytes in pieces.items() if piece.array in stored)
+        read = sum(nbytes for piece, nbytes in pieces.items() if piece.array not in stored)
+        return self.threads * max(edge.time_ns(read, written) for edge in edges)
+
+    def _lacking(self, touched: Touched, cache: MemoryLevel) -> dict[Piece, float]:
+        """Bytes of each array that a cache lacks, by the straight code that comes to them."""
         assert cache.capacity_bytes is not None
         own = min(cache.core_bytes or cache.capacity_bytes, cache.capacity_bytes / self.threads)
         lines = touched.fetched(USABLE * own / LINE_BYTES, is_cold=self.caches.is_cold)
-        return {array: LINE_BYTES * count for array, count in lines.items()}
+        return {piece: LINE_BYTES * count for piece, count in lines.items()}
 
     def _rate(self, source: MemoryLevel) -> float:
         """Bytes per ns that each thread can load."""
         return byte_rate(source, self.threads, self.caches.device.threads) / self.threads
 
-    def _come_from_home(
-        self, loaded: Mapping[str, float], through: Sequence[Access], home: MemoryLevel
-    ) -> float:
-        """Bytes that take as long at once as those that are loaded from where arrays lie: lines by themselves
-        take longer, what comes meanwhile no time, and some come from memory in vain.
+    def _at_once(
+        self, pieces: Mapping[Piece, float], stored: Set[str], through: Sequence[Access], home: MemoryLevel
+    ) -> dict[Piece, float]:
+        """Bytes that take as long at once as those that come from where arrays lie: of those that are loaded,
+        lines by themselves take longer, what comes meanwhile no time, and some come from memory in vain.
         """
         alone = {each.array for each in through if each.has_gaps(LINE_BYTES)}
         meanwhile_ns, rate = self._meanwhile_ns(), self._rate(home)
-        at_once = LINE_BYTES * self._asked_in_vain() if home.capacity_bytes is None else 0.0
+        loaded: defaultdict[str, float] = defaultdict(float)
+        for piece, nbytes in pieces.items():
+            loaded[piece.array] += 0.0 if piece.array in stored else nbytes
+        times = dict.fromkeys(stored, 1.0)
         for array, nbytes in loaded.items():
-            alone_ns = ALONE_NS * nbytes / LINE_BYTES if array in alone else 0.0
-            at_once += max(0.0, nbytes + rate * (alone_ns - meanwhile_ns.get(array, 0.0)))
-        return at_once
+            if nbytes:
+                alone_ns = ALONE_NS * nbytes / LINE_BYTES if array in alone else 0.0
+                times[array] = max(0.0, 1.0 + rate * (alone_ns - meanwhile_ns.get(array, 0.0)) / nbytes)
+        found = {piece: times.get(piece.array, 1.0) * nbytes for piece, nbytes in pieces.items()}
+        if home.capacity_bytes is None:
+            found[Piece("", ())] = LINE_BYTES * self._asked_in_vain()
+        return found
 
     def _meanwhile_ns(self) -> Mapping[str, float]:
         """What is computed in the loops that ask for, or copy, what the next iteration around them loads: by
-        array.
+        array. Of what straight code asks for at once, a core waits for a few lines only.
         """
         meanwhile: defaultdict[str, float] = defaultdict(float)
         for load in self.nests.present:
             if load.access is not None and self.nests.decided("prefetch", load) == "NEXT":
                 inside = self.nests.inside[load]
-                meanwhile[load.access.tensor.name] += sum(
+                share = min(1.0, AT_ONCE / max(1.0, self._asked_at_once(load, load.access)))
+                meanwhile[load.access.tensor.name] += share * sum(
                     time_ns for each, time_ns in self.computed_ns.items() if self.nests.inside[each] == inside
                 )
         for maker in self.nests.stored:
@@ -147,6 +183,13 @@ class Traffic:
                     of_users = sum(self.computed_ns.get(user, 0.0) for user in copy.consumers)
                     meanwhile[maker.access.tensor.name] += of_users
         return meanwhile
+
+    def _asked_at_once(self, load: Instruction, to: backbone.Access) -> float:
+        """Lines that straight code asks for, all copies of a load together."""
+        access = self.nests.to_tensor(load, to)
+        around = zip(access.loops, access.strides, strict=True)
+        copies = math.prod(loop.size for loop, stride in around if loop.kind == "UNROLL" and stride)
+        return copies * access.nbytes / LINE_BYTES
 
     def _asked_in_vain(self) -> float:
         """Lines beyond the end of the loop that asks for what it loads some iterations later: others come

@@ -43,6 +43,7 @@ class LinalgNeeds:
 
     def __init__(self, instance: Instance, device: CpuDevice, *, is_cold: bool = False) -> None:
         self.reader = Reader(instance, device.threads)
+        device = device.usual
         self.device, self.rates = device, Rates.of(device)
         kernel = self.reader.kernel
         self.occupied = {instruction: occupied(instruction) for instruction in kernel.instructions}
@@ -59,6 +60,7 @@ class _Needs:
 
     def needs_ns(self) -> list[float]:
         loads, stores, waits, tests = 0.0, 0.0, 0.0, 0.0
+        busy: defaultdict[tuple[Loop, ...], float] = defaultdict(float)
         computed: dict[Instruction, float] = {}
         for instruction in self.nests.present:
             count = self.nests.count(instruction)
@@ -69,14 +71,14 @@ class _Needs:
                 stores += self._moved_ns(instruction, count, "store")
             else:
                 computed[instruction] = self._computed_ns(instruction, count)
+                busy[self.nests.inside[instruction]] += computed[instruction]
                 waits += self._waited_ns(instruction, count)
             if instruction in self.nests.stored:
                 stores += self._moved_ns(instruction, count, "store")
         traffic = Traffic(self.model.caches, self.nests, computed)
         waits += sum(self._spilled_ns()) + traffic.waited_ns()
-        arithmetic = sum(computed.values())
-        lacking = traffic.lacking_ns(loads + arithmetic)
-        return [loads, stores, arithmetic, waits, self._counted_ns() + tests, *lacking]
+        lacking = traffic.lacking_ns(busy)
+        return [loads, stores, sum(computed.values()), waits, self._counted_ns() + tests, *lacking]
 
     def _moved_ns(self, instruction: Instruction, count: float, use: Use) -> float:
         lanes = self.nests.lanes(instruction)

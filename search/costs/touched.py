@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from spacedsl.kernels.linalg.backbone import Dimension
 
@@ -42,6 +43,11 @@ class Access:
     """Of neighbours that are accessed at once."""
     is_store: bool
     is_streamed: bool
+
+    @property
+    def inside(self) -> tuple[Loop, ...]:
+        """The loops around the straight code that it is part of."""
+        return tuple(loop for loop in self.loops if loop.is_counted)
 
     @property
     def moved(self) -> float:
@@ -131,6 +137,14 @@ def _moves(accesses: Sequence[Access], loop: Loop) -> int:
     return strides.pop() if len(strides) == 1 else 0
 
 
+class Piece(NamedTuple):
+    """Lines or pages of an array that straight code comes to."""
+
+    array: str
+    inside: tuple[Loop, ...]
+    """The loops around the code."""
+
+
 class Touched:
     """Pieces of memory, lines or pages, that the loops of an implementation come to again and again."""
 
@@ -149,13 +163,14 @@ class Touched:
                     node.inside.append(nodes[loop])
                 node = nodes[loop]
                 node.come_to(access.array, count)
-            node.once[access.array] = 1.0
+            node.once[Piece(access.array, access.inside)] = 1.0
         for node in (self.root, *nodes.values()):
             node.settle()
 
-    def fetched(self, room: float, *, is_cold: bool = False) -> dict[str, float]:
-        """Pieces of each array that are not there any more, where so many are kept. What all loops come to is
-        there from the start where there is room for all of it, unless it `is_cold`.
+    def fetched(self, room: float, *, is_cold: bool = False) -> dict[Piece, float]:
+        """Pieces of each array that are not there any more, where so many are kept, by the straight code that
+        comes to them. What all loops come to is there from the start where there is room for all of it,
+        unless it `is_cold`.
         """
         is_kept = not is_cold and sum(self.root.whole.values()) <= room
         return {} if is_kept else self.root.fetched(room)
@@ -169,7 +184,7 @@ class _Node:
     def __init__(self, trips: float) -> None:
         self.trips = trips
         self.inside: list[_Node] = []
-        self.once: dict[str, float] = {}
+        self.once: dict[Piece, float] = {}
         """Arrays that are accessed in no loop inside: a piece of them, in each iteration."""
         self.whole: dict[str, float] = {}
         """What all iterations come to, of each array."""
@@ -181,18 +196,22 @@ class _Node:
 
     def settle(self) -> None:
         """Once all accesses are known."""
-        each = {**self.once}
+        each = {piece.array: 1.0 for piece in self.once}
         for node in self.inside:
             for array, count in node.whole.items():
                 each[array] = max(each.get(array, 0.0), count)
         self.least = min(sum(each.values()), sum(self.whole.values()))
 
-    def fetched(self, room: float) -> dict[str, float]:
+    def fetched(self, room: float) -> dict[Piece, float]:
         each = {**self.once}
         for node in self.inside:
-            for array, count in node.fetched(room).items():
-                each[array] = each.get(array, 0.0) + count
-        trips, whole = self.trips, self.whole
-        if self.least <= room:
-            return {array: min(whole[array], trips * count) for array, count in each.items()}
-        return {array: trips * count for array, count in each.items()}
+            for piece, count in node.fetched(room).items():
+                each[piece] = each.get(piece, 0.0) + count
+        trips = self.trips
+        if self.least > room:
+            return {piece: trips * count for piece, count in each.items()}
+        once: dict[str, float] = {}
+        for piece, count in each.items():
+            once[piece.array] = once.get(piece.array, 0.0) + count
+        times = {array: min(self.whole[array] / count, trips) for array, count in once.items()}
+        return {piece: times[piece.array] * count for piece, count in each.items()}

@@ -276,10 +276,16 @@ def described(device: CpuDevice) -> Iterator[str]:
     if device.start_ns is not None:
         yield f"a parallel loop takes at least {device.start_ns:g} ns to start and to end"
     yield "memory"
-    for level in device.memory:
-        room = "" if level.capacity_bytes is None else f"   {level.capacity_bytes / 1024:,.0f} KiB"
-        one, every = level.bytes_per_ns, level.bytes_per_ns_all
-        yield f"  {level.name:15} one thread {one:.1f} GB/s   all {every:.1f} GB/s{room}"
+    yield from map(_level, device.memory)
+    if device.usual_memory:
+        yield "memory, usually"
+        yield from map(_level, device.usual_memory)
+
+
+def _level(level: MemoryLevel) -> str:
+    room = "" if level.capacity_bytes is None else f"   {level.capacity_bytes / 1024:,.0f} KiB"
+    one, every = level.bytes_per_ns, level.bytes_per_ns_all
+    return f"  {level.name:15} one thread {one:.1f} GB/s   all {every:.1f} GB/s{room}"
 
 
 def _rows(figures: Iterable[tuple[str, str, float]]) -> Iterator[str]:

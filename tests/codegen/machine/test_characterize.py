@@ -174,12 +174,32 @@ def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_
     assert (l1.core_bytes, l2.core_bytes, dram.core_bytes) == (1 << 15, 1 << 20, None)
 
 
+def test_what_is_usual_has_no_margin() -> None:
+    caches = (Cache("L1", 1 << 15, 1 << 16),)
+    rates = [bandwidth(100, 90, 90), bandwidth(60, 70, 65)]
+    l1, dram = memory_peaks.levels(caches, rates, rates, is_raised=False)
+    assert (l1.bytes_per_ns, dram.bytes_per_ns_all) == (100, 60)
+    assert [m.bytes_per_ns for m in dram.mixtures] == [70, 65]
+
+
+def test_best_and_usual_rates_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of patterns that are the same traffic, the better counts."""
+    lines = ["moved 1 4096 0.0 plain 8 3", "moved 1 4096 0.0 plain 7 5", "moved 1 4096 0.5 streamed 6 2"]
+    monkeypatch.setattr(memory_peaks, "output", lambda *_: lines)
+    vectors = processor.vectors(find_compiler())
+    (rates,) = memory_peaks._rates(find_compiler(), vectors, [0], [[4096]], tmp_path)
+    streamed = Traffic(0.5, is_streamed=True)
+    assert (rates.best, rates.usual) == ({READ: 8, streamed: 6}, {READ: 5, streamed: 2})
+
+
 def test_a_shared_cache_is_as_large_as_others_leave_it() -> None:
     cache = Cache("L3", 480 << 20, 480 << 20)
     sets = ((1 << 14,), (4 << 20, 16 << 20, 120 << 20, 360 << 20), (1 << 30,))
     rates = [bandwidth(r, r, r) for r in (400, 40, 38, 25, 21, 19)]
     one = memory_peaks.shared_out(sets, rates)
     assert [b[READ] for b in one.best] == [400, 40, 21], "larger sets come from memory"
+    usually = memory_peaks.shared_out(sets, rates, is_usual=True)
+    assert [b[READ] for b in usually.best] == [400, 40, 19], "as far as it is not kept"
     every = memory_peaks.shared_out(sets, [bandwidth(r, r, r) for r in (800, 80, 78, 60, 40, 39)])
     assert (one.full_bytes, every.full_bytes) == (120 << 20, 360 << 20)
     inner = Cache("L1", 1 << 15, 1 << 16)
@@ -249,6 +269,7 @@ def test_this_machine_is_described_completely(measured: tuple[CpuDevice, Path]) 
         assert level.bytes_per_ns >= max((1 - m.stored) * m.bytes_per_ns for m in level.mixtures)
     rates = [level.bytes_per_ns_all for level in device.memory]
     assert rates == sorted(rates, reverse=True)
+    assert [level.name for level in device.usual_memory] == [level.name for level in device.memory]
     assert load_device(path) == device
 
 

@@ -82,13 +82,13 @@ def test_memory_is_asked_for_what_does_not_stay_in_caches() -> None:
     assert memory == pytest.approx((once + 2 * 16 * 64 * 4) / 0.5, rel=0.05)
 
 
-def test_lines_of_the_second_cache_come_while_a_core_loads_and_computes() -> None:
-    """Twice as many nanoseconds of them take so much more than what is hidden behind the others."""
+def test_lines_of_the_second_cache_come_while_a_core_computes() -> None:
+    """Twice as many nanoseconds of them take so much more than what is hidden behind the arithmetic."""
     slow, slower = (
         needs("matmul-6x2-avx2", device=DEVICE.model_copy(update={"memory": (MEMORY[0], second, MEMORY[2])}))
         for second in (level("L2", 1 << 21, 0.5, 1), level("L2", 1 << 21, 0.25, 0.5))
     )
-    hidden = slow[0] + slow[2]
+    hidden = slow[2]
     assert slow[5] > 0
     assert slower[5] + hidden == pytest.approx(2 * (slow[5] + hidden))
 
@@ -180,6 +180,29 @@ def test_rows_that_are_asked_for_come_while_others_are_computed_with() -> None:
         assert asked[0] - plain[0] == ROWS * LINES
     assert plain[-3] - exponents[-3] == ROWS * 256 / 8 * (1 + 10 + 1)
     assert maxima[-3] == plain[-3]
+
+
+def test_of_many_lines_that_are_asked_for_at_once_few_come_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Straight code asks for two."""
+
+    def gained(at_once: int) -> float:
+        monkeypatch.setattr("spacedsl.search.costs.caches.AT_ONCE", at_once)
+        plain = needs("softmax-split-avx2", (" next", ""))
+        return plain[-3] - needs("softmax-split-avx2", (" next", ""), ("load_X_2", "load_X_2 next"))[-3]
+
+    assert gained(1) == gained(2) / 2 > 0
+    assert gained(16) == gained(2)
+
+
+def test_memory_is_as_fast_as_it_usually_is() -> None:
+    """Not as it is at most, which bounds go by."""
+    slow = (MEMORY[0], level("L2", 1 << 21, 0.5, 1), level("DRAM", None, 0.1, 0.1))
+    usually, always = (
+        needs("softmax-split-avx2", device=DEVICE.model_copy(update={what: slow}))
+        for what in ("usual_memory", "memory")
+    )
+    assert usually == always
+    assert usually != needs("softmax-split-avx2")
 
 
 BEFORE = ("reload_A under", "reload_A")
