@@ -355,8 +355,9 @@ class Drawing:
 
     def _elsewhere(self, state: State, rng: np.random.Generator, processes: int) -> Visit:
         """From anywhere, where a model says what is worth it; else down the tree."""
-        seeds = [int(rng.integers(2**63))] if self._is_by_needs else []
-        end = next(iter(self._needed(state, seeds, processes, never)), None)
+        end: Candidate | None = None
+        if self._is_by_needs:
+            (end,) = self._needed(state, [int(rng.integers(2**63))], processes, never)
         return (None if end is None else self._to(end, state)) or self._down(state, rng)
 
     def _down(self, state: State, rng: np.random.Generator) -> Visit:

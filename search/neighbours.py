@@ -221,9 +221,10 @@ class Neighbourhood:
         if not values:
             return None
         value = _drawn(values, rng)
-        number, bit = _drawn([*zip(*offers.to_have(value), strict=True)], rng)
-        changed = instance.variables[number]
-        candidate = instance.restrict(self._where_present(changed, around), changed, 1 << int(bit))
+        numbers, bits_of = offers.to_have(value)
+        place = int(rng.integers(len(numbers)))
+        changed, mask = instance.variables[numbers[place]], 1 << int(bits_of[place])
+        candidate = instance.restrict(self._where_present(changed, around), changed, mask)
         if candidate is None:
             return None
         equal = [instance.variables[number] for number in offers.having(value)]

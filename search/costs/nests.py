@@ -18,7 +18,7 @@ from spacedsl.kernels.linalg.backbone import Dimension, Index, Instruction, Kern
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.domains import Place
-from spacedsl.search.costs.touched import Access, Loop
+from spacedsl.search.costs.touched import Access, Loop, counted
 
 _READ = ("storage", "copying", "caching", "accumulation", "remainder", "prefetch", "prefetch_distance")
 """Choices, beside those of loops."""
@@ -82,7 +82,7 @@ class Nests:
         self.heads = self._merge(dims)
         self.loops = self._loops()
         self.around = {instruction: self._around(instruction, dims) for instruction in self.present}
-        self.inside = {instruction: _counted(around) for instruction, around in self.around.items()}
+        self.inside = {instruction: counted(around) for instruction, around in self.around.items()}
         """The loops around the straight code that each instruction is part of."""
         self.is_parallel = any(loop.kind == "PARALLEL" for loop in self.loops.values())
 
@@ -252,8 +252,3 @@ class Nests:
                 loaded[self.heads[dim]] = made[self.heads[maker]] = item
                 item *= self.sizes[dim]
         return loaded, made
-
-
-def _counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
-    """Of these loops, those that count: copies and lanes do not."""
-    return tuple(loop for loop in path if loop.is_counted)

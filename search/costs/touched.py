@@ -31,6 +31,11 @@ class Loop:
         return self.kind in ("LOOP", "PARALLEL")
 
 
+def counted(path: Sequence[Loop]) -> tuple[Loop, ...]:
+    """Of these loops, those that count: copies and lanes do not."""
+    return tuple(loop for loop in path if loop.is_counted)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """What an instruction loads or stores in the loops around it."""
@@ -47,7 +52,7 @@ class Access:
     @property
     def inside(self) -> tuple[Loop, ...]:
         """The loops around the straight code that it is part of."""
-        return tuple(loop for loop in self.loops if loop.is_counted)
+        return counted(self.loops)
 
     @property
     def moved(self) -> float:
